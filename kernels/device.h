@@ -86,6 +86,8 @@ struct device_absent { const char *name, *reason; };
 extern const struct device_absent all_devices_absent[]; /* generated: known folders that this build left out */
 
 const struct device_kind *device_kind_find(const char *name);
+/* Makes the tracker after kind->open (unless that made it, because it allocates); device_close frees it after kind->close,
+   which must leave it alone. params must be filled by option_defaults or option_parse. */
 int device_open(struct device **, const struct device_kind *, const void *params, struct err *);
 void device_close(struct device **);
 void *device_alloc(struct device *, size_t bytes, enum memory_class, const char *what); /* tracked; NULL: out of memory */

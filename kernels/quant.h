@@ -26,8 +26,10 @@ int64_t quant_scale_bytes(const struct weight_spec *);
 /* Largest |w| of the whole matrix (needed first for SCALE_TENSOR). */
 float quant_absmax(const struct weight_spec *, const struct row_source *);
 /* One row: codes (cols, one int8 each: -128..127, -8..7, or NF4's 0..15) and scales (quant_groups floats, already rounded
-   to the stored type). scale = absmax/qmax, qmax = 127 or 7 (NF4: absmax), 1 for an all-zero group; code = clamp(rint(w/scale)).
-   NF4: the nearest level of w/scale, ties to the lower code. tensor_absmax is read for SCALE_TENSOR only. */
+   to the stored type; room for at least one: SCALE_TENSOR gives the matrix's own). scale = absmax/qmax, qmax = 127 or 7
+   (NF4: absmax), 1 for an all-zero group; code = clamp(rint(w/scale)). A group scale among f16's subnormals is the next
+   one up where the nearest would clip a weight by more than scale/2. NF4: the nearest level of w/scale, ties to the
+   lower code. NaN becomes 0. tensor_absmax is read for SCALE_TENSOR only. */
 void quant_row(const struct weight_spec *, const float *w, float tensor_absmax, int8_t *codes, float *scales);
 /* What the code means: code * scale, or nf4_levels[code] * scale. */
 float quant_value(const struct weight_spec *, int8_t code, float scale);

@@ -37,6 +37,7 @@ int64_t tracker_live(const struct tracker *, int class_of);  /* class_of < 0: al
 /* The largest simultaneously live total since the reset; by_class (N_CLASSES, or NULL) at that moment; its site and phase. */
 int64_t tracker_peak(const struct tracker *, int64_t *by_class, const char **site, int *phase);
 int64_t tracker_count(const struct tracker *);                /* allocations since the reset */
+size_t tracker_live_count(const struct tracker *);            /* allocations not yet released */
 const struct memory_event *tracker_log(const struct tracker *, size_t *n);
 
 #endif
