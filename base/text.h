@@ -2,6 +2,8 @@
 /* Text: a growing buffer, nearest names, numbers with units; the same under every locale. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
+#include <locale.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,11 +18,14 @@ void text_puts(struct text *, const char *s);
 void text_printf(struct text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_pad(struct text *, size_t column); /* spaces up to this display column of the current line (UTF-8 aware) */
 void text_free(struct text *);
+/* vsnprintf and the locale under which all our numbers are written and read: C, whatever the user's is. */
+int text_vformat(char *buf, size_t size, const char *fmt, va_list) __attribute__((format(printf, 3, 0)));
+locale_t text_locale(void);
 char *text_take(struct text *); /* hands over the (non-NULL) malloc'ed string and empties the buffer */
 
 size_t utf8_width(const char *s);                   /* code points: what a column of a table needs */
 bool utf8_valid(const char *bytes, size_t n);
-/* The closest of n names by edit distance, or NULL if none is near (distance <= 1 + length/3). */
+/* The closest of n names by edit distance, or NULL if none is near (distance <= 1 + length/3, and below length). */
 const char *text_nearest(const char *word, const char *const *names, size_t n);
 
 /* Whole-text parsers; true if the whole of s is a number of that kind. Decimal point is '.', whatever the locale. */
@@ -36,10 +41,11 @@ bool parse_time(const char *s, int64_t *ns);
 char *format_bytes_si(char *buf, size_t size, double bytes);  /* "26.03 GB" */
 char *format_bytes_iec(char *buf, size_t size, double bytes); /* "24.24 GiB" */
 char *format_time(char *buf, size_t size, double ns);         /* "53.1 ms": three or four significant digits */
-char *format_number(char *buf, size_t size, double v, int digits); /* significant digits, no exponent below 1e15 */
+char *format_number(char *buf, size_t size, double v, int digits); /* significant digits; exponent from 1e15 and below 1e-5 */
 char *format_exact(char *buf, size_t size, double v); /* shortest text that reads back the same double; "" for NAN */
 char *format_thousands(char *buf, size_t size, int64_t v);    /* 1,234,567 */
-/* "53.1 +- 0.8" with a real plus-minus sign: the decimals follow the half width (two significant digits); half NAN: no half */
+/* "53.1 +- 0.8" with a real plus-minus sign: the decimals follow the half width (two digits of it where they start below
+   3.55, else one: 1.1, 0.8); half NAN: no half */
 char *format_interval(char *buf, size_t size, double mean, double half);
 
 /* A whole file into memory (malloc'ed, zero-terminated); more than limit bytes is ERR_INPUT. */
