@@ -1,0 +1,141 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What ./bench, ./test and .ci/run share: installs what is missing (apt; says what, asks nothing) and builds a preset.
+#   setup.sh build            the program (release)        setup.sh build-if-absent   only where there is none
+#   setup.sh tests            the program and its tests    setup.sh packages ci       only installs, for .ci/run
+# All words go to stderr. Exit 2: something is missing that this script may not or cannot install, or the build failed.
+set -u
+umask 022
+root=$(cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 2
+cd "$root" || exit 2
+
+# command:package, or a package that is asked of dpkg
+for_build="${CC:-cc}:gcc ${CXX:-c++}:g++ cmake:cmake ninja:ninja-build gnuplot:gnuplot-nox libc6-dev
+    libhdf5-dev libcjson-dev libhwloc-dev libxxhash-dev libtomlplusplus-dev"
+for_tests="libcmocka-dev python3:python3 python3-numpy python3-h5py"
+for_ci="clang:clang clang-format:clang-format clang-tidy:clang-tidy shellcheck:shellcheck python3-pandas"
+
+say() { echo "bench: $*" >&2; }
+fail() { say "$*"; exit 2; }
+
+# Prints the packages among the words given that are absent here. Without dpkg only commands can be asked for.
+missing() {
+    packages=
+    for word; do
+        case $word in
+        *:*) command -v "${word%%:*}" >/dev/null 2>&1 || echo "${word#*:}" ;;
+        *) packages="$packages $word" ;;
+        esac
+    done
+    command -v dpkg-query >/dev/null 2>&1 || return 0
+    # shellcheck disable=SC2086,SC2016 # words; and the format is dpkg-query's
+    have=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $packages 2>/dev/null)
+    for word in $packages; do
+        echo "$have" | grep -qx "$word installed" || echo "$word"
+    done
+}
+
+apt() {
+    if [ "$(id -u)" = 0 ]; then
+        DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@"
+    else
+        sudo DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@"
+    fi </dev/null >>"$log" 2>&1
+}
+
+install() {
+    absent=$(missing "$@" | tr '\n' ' ')
+    [ -n "$absent" ] || return 0
+    command -v apt-get >/dev/null 2>&1 ||
+        fail "this system has no apt-get; install what Debian calls: $absent"
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null 2>&1 && { sudo -n true 2>/dev/null || [ -t 0 ]; } ||
+            fail "packages are missing and this user may not install them; as root: apt-get install $absent"
+    fi
+    say "installing $absent"
+    log=$root/build/packages.log
+    : >"$log" || exit 2
+    # shellcheck disable=SC2086 # words
+    set -- install --no-install-recommends $absent
+    # Lists that are absent or out of date show in the first try only.
+    apt "$@" || { apt update && apt "$@"; } || {
+        tail -n 15 "$log" >&2
+        fail "apt-get install failed (build/packages.log); needed: $absent"
+    }
+}
+
+# Runs a command into $log; on a terminal the last line of the log is shown meanwhile.
+logged() {
+    "$@" >>"$log" 2>&1 9>&- &
+    job=$!
+    trap 'kill "$job" 2>/dev/null' INT TERM HUP
+    if [ -t 2 ]; then
+        while kill -0 "$job" 2>/dev/null; do
+            printf '\r\033[K%s' "$(tail -n 1 "$log" | cut -c 1-70)" >&2
+            sleep 0.3
+        done
+        printf '\r\033[K' >&2
+    fi
+    wait "$job"
+    status=$?
+    trap - INT TERM HUP
+    return "$status"
+}
+
+# build PRESET TARGET [CMake options]
+build() {
+    preset=$1
+    target=$2
+    shift 2
+    folder=build/$preset
+    log=$root/$folder/build.log
+    began=$(date +%s)
+    # A tree that was moved cannot go on with CMake's notes of its old place.
+    if [ -e "$folder/CMakeCache.txt" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt"; then
+        rm -rf "$folder"
+    fi
+    mkdir -p "$folder" && : >"$log" && : >"$folder/began" || fail "cannot write to $root/$folder"
+    say "building $folder"
+    logged cmake --preset "$preset" "$@" && logged cmake --build "$folder" --target "$target" || {
+        grep -v '^\[' "$log" | tail -n 30 >&2
+        command -v dpkg-query >/dev/null 2>&1 ||
+            say "needed, by Debian's names: $(echo "$for_build" | sed 's/[^ ]*://g' | tr -s '\n ' ' ')"
+        fail "the build failed; all of it is in $folder/build.log"
+    }
+    mv -f "$folder/began" "$folder/built"
+    say "built $folder in $(($(date +%s) - began)) s"
+}
+
+mkdir -p build 2>/dev/null && [ -w build ] || fail "cannot write to $root/build (whose is it?)"
+# Two at a time would trip over each other: the second waits, and may then find its work done.
+if command -v flock >/dev/null 2>&1; then
+    exec 9>build/lock || exit 2
+    flock -n 9 || { say "another build is running here; waiting for it"; flock 9; }
+fi
+
+# shellcheck disable=SC2086 # lists of words
+case ${1-} in
+build)
+    install $for_build
+    build release bench
+    ;;
+build-if-absent)
+    [ ! -x build/release/bench ] || exit 0
+    install $for_build
+    build release bench
+    ;;
+tests)
+    install $for_build $for_tests
+    build release all -DBENCH_TESTS=ON
+    ;;
+packages)
+    install $for_build $for_tests $for_ci
+    ;;
+preset) # setup.sh preset NAME [CMake options]: for .ci/run, packages installed
+    shift
+    name=$1
+    shift
+    build "$name" all "$@"
+    ;;
+*) fail "setup.sh build | build-if-absent | tests | packages ci | preset NAME" ;;
+esac
