@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fit or a check across rows: reads tables, appends to `fits`. One file results/analysis_NAME.c each. */
+#ifndef RESULTS_ANALYSIS_H
+#define RESULTS_ANALYSIS_H
+#include "base/option.h"
+#include "results/table.h"
+
+struct problems;
+struct analysis {
+    const char *name, *brief;
+    const struct option *params; /* keys of [[analysis]] besides kind and case; ends with key NULL */
+    size_t params_size;
+    /* Appends rows to fits (analysis = name, case, name, value, lo, hi, unit, verdict, text). A check that does not hold writes
+       verdict 'failed' (exit 3); what cannot be computed is a row with NAN and a text that says why. */
+    int (*run)(const void *params, const char *only_case, struct tables *, struct err *);
+};
+extern const struct analysis *const all_analyses[]; /* generated; NULL-terminated */
+const struct analysis *analysis_find(const char *name);
+
+/* Runs every [[analysis]] and [[published]] declared in the protocol facts of the tables ("analysis.0.kind",
+   "published.0.metric", ...; scope 'protocol'). Clears fits and published first. */
+int analyses_run(struct tables *, struct err *);
+
+#endif
