@@ -20,7 +20,8 @@ struct range_event { /* one closed range, in order of closing */
     int depth, category;
     char name[80];
 };
-/* Starts recording into a buffer of `most` events of the calling thread; later ones are counted, not kept. */
+/* Starts recording into a buffer of `most` events of the calling thread; later ones are counted, not kept.
+   The buffer stays until the next range_record; range_record(0) frees it. */
 void range_record(size_t most);
 size_t range_recorded(const struct range_event **, size_t *lost, int *unbalanced); /* and stops */
 
