@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What ./bench, ./test and .ci/run share: installs what is missing (apt; says what, asks nothing) and builds a preset.
 #   setup.sh build            the program (release)        setup.sh build-if-absent   only where there is none
-#   setup.sh tests            the program and its tests    setup.sh packages ci       only installs, for .ci/run
+#   setup.sh tests            the program and its tests    setup.sh ci-packages       only installs, for .ci/run
+#   setup.sh preset NAME [TARGET]   builds another preset, for .ci/run
 # All words go to stderr. Exit 2: something is missing that this script may not or cannot install, or the build failed.
 set -u
 umask 022
@@ -13,7 +14,7 @@ cd "$root" || exit 2
 for_build="${CC:-cc}:gcc ${CXX:-c++}:g++ cmake:cmake ninja:ninja-build gnuplot:gnuplot-nox libc6-dev
     libhdf5-dev libcjson-dev libhwloc-dev libxxhash-dev libtomlplusplus-dev"
 for_tests="libcmocka-dev python3:python3 python3-numpy python3-h5py"
-for_ci="clang:clang clang-format:clang-format clang-tidy:clang-tidy shellcheck:shellcheck python3-pandas"
+for_ci="clang:clang clang-format:clang-format clang-tidy:clang-tidy shellcheck:shellcheck libclang-rt-dev python3-pandas"
 
 say() { echo "bench: $*" >&2; }
 fail() { say "$*"; exit 2; }
@@ -128,14 +129,11 @@ tests)
     install $for_build $for_tests
     build release all -DBENCH_TESTS=ON
     ;;
-packages)
+ci-packages)
     install $for_build $for_tests $for_ci
     ;;
-preset) # setup.sh preset NAME [CMake options]: for .ci/run, packages installed
-    shift
-    name=$1
-    shift
-    build "$name" all "$@"
+preset)
+    build "$2" "${3:-all}"
     ;;
-*) fail "setup.sh build | build-if-absent | tests | packages ci | preset NAME" ;;
+*) fail "setup.sh build | build-if-absent | tests | ci-packages | preset NAME [TARGET]" ;;
 esac

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Habits of the hand; CMake does the work. CONTRIBUTING says more.
+all:
+	./bench --build
+check:
+	./test
+lint:
+	tools/lint.sh
+bench:
+	tools/bench.sh
+bench-%:
+	tools/bench.sh $*
+clean:
+	rm -rf build
+.PHONY: all check lint bench clean
