@@ -79,7 +79,8 @@ struct ops {
     void (*linear)(struct device *, struct tensor *y, const struct tensor *x, const struct weight *, const float *bias,
                    enum epilogue);
     /* qkv (n_row, (n_q + 2 n_kv) d_h): rotates q into q (n_row, n_q d_h) and k into the cache, copies v into the cache.
-       Angle of pair i at position p: p * base^(-2i/d_h) (Su et al. 2021), computed in double, rounded to f32. */
+       Angle of pair i at position p: p * base^(-2i/d_h) (Su et al. 2021); angle, cosine and sine in double, the last two
+       then rounded to f32. */
     void (*rope_append)(struct device *, struct tensor *q, const struct kv *, const struct tensor *qkv, const struct step *,
                         const struct rope *);
     /* o (n_row, n_q d_h) = softmax(q k^T * scale) v over positions max(0, p-window+1) ... p; query head h uses
