@@ -2,10 +2,10 @@
 /* From samples and marks to rows: metrics of every point, states and flags, ceilings, MBU and MFU, which bound is met. */
 #ifndef RESULTS_SUMMARY_H
 #define RESULTS_SUMMARY_H
+#include "base/metric.h"
 #include "results/table.h"
 
 struct err;
-struct metric;
 
 /* Metrics that are derived for every workload: time (ms), bandwidth, flop_rate, mbu, mfu, and per phase NAME_time,
    NAME_rate; with a mark 'token' also ttft, itl, tpot, e2e, n_out; memory: peak_bytes. Documented once, here. */
