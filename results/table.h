@@ -26,9 +26,11 @@ void tables_close(struct tables **);
 struct table *tables_get(struct tables *, const char *table); /* NULL if unknown */
 const struct table *tables_peek(const struct tables *, const char *table);
 const char *const *tables_names(size_t *n); /* in schema order */
+const char *tables_meta(const struct tables *, const char *key); /* value of table meta, the last one given; "" if absent */
 
 int64_t table_rows(const struct table *);
 int64_t table_add(struct table *, int64_t n); /* appends n rows of I64_NONE, NAN, ""; returns the first one's index */
+void table_cut(struct table *, int64_t rows); /* keeps the first rows only; table_cut(t, 0) empties */
 /* Further columns beside the schema's, for swept keys ("workload.batch") and probe channels; if the name exists with the
    same type nothing happens. Existing rows get 'none'. 0 or ERR_INTERNAL when the type differs. */
 int table_column(struct table *, const char *name, enum column_type, const char *unit, const char *help);
