@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void values_set(struct values *values, const char *name, double v)
-{
+void values_set(struct values *values, const char *name, double v) {
     int i = 0;
     while (i < values->n && strcmp(values->items[i].name, name) != 0) i++;
     if (i == VALUES_MOST) return;
@@ -18,8 +17,7 @@ void values_set(struct values *values, const char *name, double v)
     values->items[i].v = v;
 }
 
-double values_get(const struct values *values, const char *name)
-{
+double values_get(const struct values *values, const char *name) {
     for (int i = 0; i < values->n; i++)
         if (!strcmp(values->items[i].name, name)) return values->items[i].v;
     return NAN;

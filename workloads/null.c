@@ -19,19 +19,39 @@ struct null_self {
 };
 
 static const struct option params[] = {
-    {.key = "marks", .type = OPT_INT, .flags = OPT_SWEEP | OPT_IDENTITY, .offset = offsetof(struct null_params, marks),
-     .def = "0", .min = 0, .max = 1e6, .unit = "marks", .help = "Marks set by one execution: what a token mark costs."},
-    {.key = "spin", .type = OPT_TIME, .flags = OPT_SWEEP | OPT_IDENTITY, .offset = offsetof(struct null_params, spin_ns),
-     .def = "0", .min = 0, .max = 60e9, .unit = "", .help = "Busy time of one execution: a sample must not come out shorter."},
-    {.key = "touch", .type = OPT_BYTES, .flags = OPT_SWEEP | OPT_IDENTITY, .offset = offsetof(struct null_params, touch),
-     .def = "0", .min = 0, .max = 0x1p32, .unit = "", .help = "Bytes of host memory written by one execution, one in 64."},
+    {.key = "marks",
+     .type = OPT_INT,
+     .flags = OPT_SWEEP | OPT_IDENTITY,
+     .offset = offsetof(struct null_params, marks),
+     .def = "0",
+     .min = 0,
+     .max = 1e6,
+     .unit = "marks",
+     .help = "Marks set by one execution: what a token mark costs."},
+    {.key = "spin",
+     .type = OPT_TIME,
+     .flags = OPT_SWEEP | OPT_IDENTITY,
+     .offset = offsetof(struct null_params, spin_ns),
+     .def = "0",
+     .min = 0,
+     .max = 60e9,
+     .unit = "",
+     .help = "Busy time of one execution: a sample must not come out shorter."},
+    {.key = "touch",
+     .type = OPT_BYTES,
+     .flags = OPT_SWEEP | OPT_IDENTITY,
+     .offset = offsetof(struct null_params, touch),
+     .def = "0",
+     .min = 0,
+     .max = 0x1p32,
+     .unit = "",
+     .help = "Bytes of host memory written by one execution, one in 64."},
     {0},
 };
 static const struct phase phases[] = {{"nothing", "execution"}, {0}};
 static const struct mark marks[] = {{"mark", 0}, {0}};
 
-static void plan(const void *p, const struct model_config *config, struct plan *plan)
-{
+static void plan(const void *p, const struct model_config *config, struct plan *plan) {
     const struct null_params *null = p;
     (void)config;
     plan->work[0].items = 1;
@@ -42,8 +62,8 @@ static void plan(const void *p, const struct model_config *config, struct plan *
     plan->binding_type = DT_F32;
 }
 
-static int prepare(void *s, const void *p, const struct model_config *config, struct run *run, struct err *err)
-{
+static int prepare(void *s, const void *p, const struct model_config *config, struct run *run,
+                   struct err *err) {
     struct null_self *self = s;
     (void)config;
     (void)err;
@@ -53,13 +73,13 @@ static int prepare(void *s, const void *p, const struct model_config *config, st
     return 0;
 }
 
-static void execute(void *s)
-{
+static void execute(void *s) {
     struct null_self *self = s;
     self->executions++;
     if (self->params.spin_ns) {
         if (run_device(self->run)->kind->has & DEV_VIRTUAL_CLOCK)
-            run_wait(self->run, self->params.spin_ns); /* a virtual clock stands still while one polls it */
+            run_wait(self->run,
+                     self->params.spin_ns); /* a virtual clock stands still while one polls it */
         else
             while (run_now(self->run) < self->params.spin_ns) continue;
     }
@@ -67,8 +87,7 @@ static void execute(void *s)
     for (int64_t i = 0; i < self->params.marks; i++) run_mark(self->run, 0, 0, 1);
 }
 
-static void dispose(void *s)
-{
+static void dispose(void *s) {
     struct null_self *self = s;
     free((void *)self->memory);
 }
@@ -76,12 +95,13 @@ static void dispose(void *s)
 const struct workload workload_null = {
     .name = "null",
     .brief = "nothing at all: what the harness itself costs",
-    .help = "Question: what does a sample cost when there is nothing to measure?\n"
-            "Inside the timing: one call of an empty function; then, if asked for, a busy wait of `spin`, one write in\n"
-            "every 64 bytes of `touch`, and `marks` marks. Outside: everything else.\n"
-            "Reading it: the time per execution is the floor under every other workload; the difference between two\n"
-            "numbers of marks is the price of a mark; with `spin` no sample may be shorter than what was asked.\n"
-            "Ledger: no FLOPs; `touch` bytes. It runs on every device, virtual clocks included.\n",
+    .help =
+        "Question: what does a sample cost when there is nothing to measure?\n"
+        "Inside the timing: one call of an empty function; then, if asked for, a busy wait of `spin`, one write in\n"
+        "every 64 bytes of `touch`, and `marks` marks. Outside: everything else.\n"
+        "Reading it: the time per execution is the floor under every other workload; the difference between two\n"
+        "numbers of marks is the price of a mark; with `spin` no sample may be shorter than what was asked.\n"
+        "Ledger: no FLOPs; `touch` bytes. It runs on every device, virtual clocks included.\n",
     .params = params,
     .params_size = sizeof(struct null_params),
     .self_size = sizeof(struct null_self),

@@ -27,13 +27,14 @@ struct model_params { /* section [model] */
     int layout;             /* index in kv_layout_names: contiguous, paged */
     int64_t block;          /* paged: slots per block, default 16 */
     int64_t window;         /* 0: none; else sliding window of that many tokens (contiguous: a ring) */
-    int64_t group;          /* group of int8-group, int4: default 128; nf4: 64 unless set */
+    int64_t group;          /* of int8-group, int4, nf4; 0: 128, or 64 for nf4 (model_group) */
     int64_t seed;           /* of the synthetic weights */
 };
 extern const struct option model_options[];
 extern const char *const kv_type_names[], *const kv_layout_names[];
 enum dtype model_kv_type(const struct model_params *);
 const struct weight_format *model_weight_format(const struct model_params *);
+int model_group(const struct model_params *); /* weights per scale in effect; 0 where the format has no groups */
 
 struct model_config {
     struct model_shape shape;
@@ -52,6 +53,8 @@ int64_t model_kv_bytes_per_token(const struct model_config *, int64_t *scale_byt
 struct model; /* weights on one device; immutable; opaque here (workloads/model/transformer.h) */
 /* Two points share a weight set exactly if this hash and the device's facts agree. */
 uint64_t model_key(const struct model_config *);
+/* Two points compute the same K, V and logits on one device if these agree (model_key, rotation, norm, cache type, window). */
+uint64_t model_hash(const struct model_config *);
 int model_create(struct model **, struct device *, const struct model_config *, struct err *); /* ERR_MEMORY, ERR_UNSUPPORTED */
 void model_close(struct model **);
 

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys of [model] and of shape files, what may not be combined, and exact counts from the shape
+ * alone. */
+#include "workloads/model/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/problems.h"
+#include "base/text.h"
+#include "workloads/model/ledger.h"
+
+static const char *const rope_words[] = {"halves", "pairs", NULL};
+
+#define SHAPE(field)                                                                               \
+    .offset = offsetof(struct model_shape, field), .flags = OPT_SWEEP | OPT_IDENTITY
+const struct option shape_options[] = {
+    {.key = "n_layers",
+     .type = OPT_INT,
+     SHAPE(n_layers),
+     .min = 1,
+     .max = 1024,
+     .unit = "layers",
+     .help = "Transformer blocks, each attention and a gated MLP."},
+    {.key = "d_model",
+     .type = OPT_INT,
+     SHAPE(d_model),
+     .min = 2,
+     .max = 65536,
+     .unit = "values",
+     .help = "Width of the residual stream."},
+    {.key = "n_q",
+     .type = OPT_INT,
+     SHAPE(n_q),
+     .min = 1,
+     .max = 1024,
+     .unit = "heads",
+     .help = "Query heads."},
+    {.key = "n_kv",
+     .type = OPT_INT,
+     SHAPE(n_kv),
+     .min = 1,
+     .max = 1024,
+     .unit = "heads",
+     .help =
+         "Key-value heads: n_q is multi-head, 1 multi-query, between them grouped-query attention."},
+    {.key = "d_h",
+     .type = OPT_INT,
+     SHAPE(d_h),
+     .min = 2,
+     .max = 1024,
+     .unit = "values",
+     .help = "Width of a head; even."},
+    {.key = "d_ff",
+     .type = OPT_INT,
+     SHAPE(d_ff),
+     .min = 1,
+     .max = 262144,
+     .unit = "values",
+     .help = "Width between the gated MLP's two halves."},
+    {.key = "vocab",
+     .type = OPT_INT,
+     SHAPE(vocab),
+     .min = 2,
+     .max = 1048576,
+     .unit = "ids",
+     .help = "Number of token ids: rows of the embedding and of the head."},
+    {.key = "qkv_bias",
+     .type = OPT_FLAG,
+     SHAPE(qkv_bias),
+     .def = "false",
+     .unit = "",
+     .help = "Whether the q, k and v projections add a bias."},
+    {.key = "tied",
+     .type = OPT_FLAG,
+     SHAPE(tied),
+     .def = "false",
+     .unit = "",
+     .help = "Whether the head is the embedding itself instead of a matrix of its own."},
+    {.key = "rope_base",
+     .type = OPT_REAL,
+     SHAPE(rope_base),
+     .def = "10000",
+     .min = 1,
+     .max = 1e9,
+     .unit = "",
+     .help = "Base of the rotary angles: pair i turns by base^(-2i/d_h) a position."},
+    {.key = "eps",
+     .type = OPT_REAL,
+     SHAPE(eps),
+     .def = "1e-5",
+     .min = 0,
+     .max = 1,
+     .unit = "",
+     .help = "Added to the mean square in RMSNorm."},
+    {.key = "rope_style",
+     .type = OPT_WORD,
+     SHAPE(rope_style),
+     .def = "halves",
+     .words = rope_words,
+     .unit = "",
+     .help = "Which values turn together: (i, i + d_h/2) or (2i, 2i + 1)."},
+    {.key = "source",
+     .type = OPT_TEXT,
+     .offset = offsetof(struct model_shape, source),
+     .def = "",
+     .unit = "",
+     .help = "Where the shape comes from, one sentence."},
+    {0},
+};
+
+const char *const kv_type_names[] = {"f32", "f16", "bf16", "int8", NULL};
+const char *const kv_layout_names[] = {"contiguous", "paged", NULL};
+static const enum dtype kv_types[] = {DT_F32, DT_F16, DT_BF16, DT_I8};
+
+#define PARAM(field)                                                                               \
+    .offset = offsetof(struct model_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
+const struct option model_options[] = {
+    {.key = "shape",
+     .type = OPT_TEXT,
+     PARAM(shape),
+     .def = NULL,
+     .unit = "",
+     .help = "Name of a file in protocols/models/, without .toml: `bench list models`."},
+    {.key = "type",
+     .type = OPT_WORD,
+     PARAM(type),
+     .def = "bf16",
+     .words = weight_format_names,
+     .unit = "",
+     .help = "How the matrices are stored: element type, and where their scales lie."},
+    {.key = "kv_type",
+     .type = OPT_WORD,
+     PARAM(kv_type),
+     .def = "bf16",
+     .words = kv_type_names,
+     .unit = "",
+     .help =
+         "Element type of the KV cache; int8 has one f32 scale per token, layer and head for K and for V."},
+    {.key = "layout",
+     .type = OPT_WORD,
+     PARAM(layout),
+     .def = "contiguous",
+     .words = kv_layout_names,
+     .unit = "",
+     .help = "One piece of cache a sequence, or blocks found through a table."},
+    {.key = "block",
+     .type = OPT_INT,
+     PARAM(block),
+     .def = "16",
+     .min = 1,
+     .max = 65536,
+     .unit = "tokens",
+     .help = "Tokens per block of a paged cache."},
+    {.key = "window",
+     .type = OPT_INT,
+     PARAM(window),
+     .def = "0",
+     .min = 0,
+     .max = 1 << 24,
+     .unit = "tokens",
+     .help =
+         "Sliding window: a token attends to itself and to window - 1 before it; 0: to all. Contiguous caches keep a ring."},
+    {.key = "group",
+     .type = OPT_INT,
+     PARAM(group),
+     .def = "0",
+     .min = 0,
+     .max = 65536,
+     .unit = "weights",
+     .help = "Weights per scale of a group format; 0: 128, or 64 for nf4."},
+    {.key = "seed",
+     .type = OPT_INT,
+     PARAM(seed),
+     .def = "1",
+     .min = 0,
+     .max = 0x1p53,
+     .unit = "",
+     .help = "Seed of the synthetic weights."},
+    {0},
+};
+
+enum dtype model_kv_type(const struct model_params *params) { return kv_types[params->kv_type]; }
+
+const struct weight_format *model_weight_format(const struct model_params *params) {
+    return &weight_formats[params->type];
+}
+
+int model_group(const struct model_params *params) {
+    const struct weight_format *format = model_weight_format(params);
+    if (format->scale != SCALE_GROUP) return 0;
+    if (params->group) return (int)params->group;
+    return format->type == DT_NF4 ? 64 : 128;
+}
+
+void model_check(const struct model_config *config, struct problems *problems) {
+    const struct model_shape *s = &config->shape;
+    const struct model_params *p = &config->params;
+    if (s->n_kv > 0 && s->n_q % s->n_kv != 0)
+        problem(problems, "shape.n_kv", "shape.n_q", "%lld KV heads do not divide %lld query heads",
+                (long long)s->n_kv, (long long)s->n_q);
+    if (s->d_h % 2 != 0)
+        problem(problems, "shape.d_h", NULL,
+                "a head of %lld values cannot be rotated in pairs: an even width is needed",
+                (long long)s->d_h);
+    if (s->n_q * s->d_h > 65536)
+        problem(problems, "shape.d_h", "shape.n_q",
+                "%lld heads of %lld are wider than 65536 in all", (long long)s->n_q,
+                (long long)s->d_h);
+    if (p->group && model_weight_format(p)->scale != SCALE_GROUP)
+        problem(problems, "model.group", "model.type",
+                "%s has no groups: group applies to int8-group, int4 and nf4",
+                model_weight_format(p)->name);
+    /* Beyond this the arithmetic of plans would leave 64 bits long before any machine could hold
+     * it. */
+    double parameters =
+        (double)s->n_layers * ((double)s->d_model * (double)(2 * s->n_q * s->d_h + 3 * s->d_ff)) +
+        2.0 * (double)s->vocab * (double)s->d_model;
+    if (parameters > 0x1p45)
+        problem(problems, "model.shape", NULL, "about %.0f parameters; at most 2^45 are understood",
+                parameters);
+}
+
+int64_t model_parameters(const struct model_shape *s) {
+    int64_t q = s->n_q * s->d_h, kv = s->n_kv * s->d_h;
+    int64_t layer = s->d_model * (q + 2 * kv)  /* q, k, v */
+                    + q * s->d_model           /* o */
+                    + 3 * s->d_model * s->d_ff /* gate, up, down */
+                    + 2 * s->d_model           /* two norms */
+                    + (s->qkv_bias ? q + 2 * kv : 0);
+    return s->n_layers * layer + s->d_model + (s->tied ? 1 : 2) * s->vocab * s->d_model;
+}
+
+int64_t model_weight_bytes(const struct model_config *config, int64_t *scale_bytes) {
+    struct matrix_bytes sum = {0};
+    struct matrix_bytes layer = ledger_layer_weights(config);
+    struct matrix_bytes head = ledger_matrix(config, config->shape.vocab, config->shape.d_model);
+    int64_t copies = config->shape.tied ? 1 : 2;
+    sum.payload = config->shape.n_layers * layer.payload + copies * head.payload;
+    sum.scales = config->shape.n_layers * layer.scales + copies * head.scales;
+    if (scale_bytes) *scale_bytes = sum.scales;
+    return sum.payload + ledger_vector_bytes(&config->shape);
+}
+
+int64_t model_kv_bytes_per_token(const struct model_config *config, int64_t *scale_bytes) {
+    const struct model_shape *s = &config->shape;
+    enum dtype type = model_kv_type(&config->params);
+    /* E09: the 2 is K and V; query heads do not enter. */
+    if (scale_bytes)
+        *scale_bytes = type == DT_I8 ? 2 * s->n_layers * s->n_kv * (int64_t)sizeof(float) : 0;
+    return 2 * s->n_layers * s->n_kv * s->d_h * (dtype_bits(type) / 8);
+}
+
+uint64_t model_key(const struct model_config *config) {
+    const struct model_shape *s = &config->shape;
+    const struct model_params *p = &config->params;
+    /* What the packed bytes depend on; rotary base, eps and the cache do not enter them. */
+    int64_t v[] = {s->n_layers, s->d_model,  s->n_q,  s->n_kv, s->d_h,         s->d_ff,
+                   s->vocab,    s->qkv_bias, s->tied, p->type, model_group(p), p->seed};
+    return hash_bytes(v, sizeof v, 1);
+}
+
+uint64_t model_hash(const struct model_config *config) {
+    const struct model_shape *s = &config->shape;
+    const struct model_params *p = &config->params;
+    uint64_t base, eps;
+    memcpy(&base, &s->rope_base, sizeof base);
+    memcpy(&eps, &s->eps, sizeof eps);
+    uint64_t v[] = {base, eps, (uint64_t)s->rope_style, (uint64_t)p->kv_type, (uint64_t)p->window};
+    return hash_bytes(v, sizeof v, model_key(config));
+}
