@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed columns in memory. Texts are interned: equal texts of all tables of a set are one copy and one pointer. */
+/* Typed columns in memory. Texts are interned: equal texts of all tables of a set are one copy and
+ * one pointer. */
 #include "results/table.h"
 
 #include <inttypes.h>
@@ -312,8 +313,8 @@ void table_cell(const struct table *t, int64_t row, size_t column, struct text *
 }
 
 /* ---- packing: "bt1\0", then for each table that has rows or columns of its own:
-   text name, u64 rows, u32 columns; each column: text name, u8 type, u8 own; own: text unit, text help; the cells.
-   text = u32 length and bytes. */
+   text name, u64 rows, u32 columns; each column: text name, u8 type, u8 own; own: text unit, text
+   help; the cells. text = u32 length and bytes. */
 
 static const char pack_magic[4] = "bt1";
 enum { PACK_COLUMNS_MOST = 4096 };
