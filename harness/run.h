@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run from a loaded protocol to a finished file: what `run`, `replay` and `resume` share. */
+#ifndef HARNESS_RUN_H
+#define HARNESS_RUN_H
+#include <stdbool.h>
+#include "harness/command.h"
+#include "harness/protocol.h"
+
+struct err;
+struct run_request {
+    const char *out;    /* OUT.h5, or NULL: runs/NAME-YYYYmmdd-HHMMSS.h5 */
+    const char *resume; /* path of the journal to go on with, or NULL */
+    bool no_isolate;    /* everything in this process, for debuggers and profilers */
+    bool no_plot, quiet;
+};
+/* Flags that run and replay have in common, and how they become the two requests. sets: room
+ * for 64. */
+extern const struct flag run_flags[];
+/* Loads, checks, (--dry-run: prints the plan and ends), measures, stores, shows, plots; returns the
+ * exit code. Prints. */
+int run_main(const struct arguments *, struct protocol_request *);
+/* The part behind loading: journal, supervisor, store, table, plot. Returns the exit code. Prints.
+ */
+int run_protocol(struct protocol *, const struct run_request *);
+
+#endif
