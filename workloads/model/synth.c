@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The generator of synthetic weights: branch-free per pair of weights, one rare pass for the tail.
+ */
+#include "workloads/model/synth.h"
+
+#include <math.h>
+
+#include "base/random.h"
+
+static uint64_t square_root(uint64_t v) /* floor */
+{
+    uint64_t r = (uint64_t)sqrt((double)v);
+    while (r > 0xffffffffu || r * r > v) r--;
+    while (r < 0xffffffffu && (r + 1) * (r + 1) <= v) r++;
+    return r;
+}
+
+struct synth_matrix synth_matrix(uint64_t seed, uint64_t stream, int64_t cols) {
+    /* unit = 2^31 / sqrt(cols) / 148 / 2^31, cut to its 8 leading bits: integers only. Shifted up
+       so that the division by 148 keeps them even for the widest matrices. */
+    uint64_t m = (square_root(((uint64_t)1 << 62) / (uint64_t)cols) << 16) / 148;
+    int exponent = -47;
+    while (m > 255) {
+        m >>= 1;
+        exponent++;
+    }
+    return (struct synth_matrix){
+        .key = random_key(seed, stream), .cols = cols, .unit = ldexpf((float)m, exponent)};
+}
+
+void synth_row(void *ctx, int64_t r, float *out) {
+    const struct synth_matrix *matrix = ctx;
+    const uint64_t bytes = 0x00ff00ff00ff00ffu, key = random_at(matrix->key, (uint64_t)r);
+    const int64_t cols = matrix->cols, pairs = cols / 2;
+    const float unit = matrix->unit;
+    for (int64_t j = 0; j < pairs; j++) {
+        uint64_t h = random_at(key, (uint64_t)j);
+        uint64_t sums = (h & bytes) + (h >> 8 & bytes); /* four sums of two bytes */
+        sums += sums >> 16; /* the low half of each 32 bits: a sum of four */
+        out[2 * j] = (float)((int32_t)(sums & 0xffff) - 510) * unit;
+        out[2 * j + 1] = (float)((int32_t)(sums >> 32 & 0xffff) - 510) * unit;
+    }
+    if (cols & 1) {
+        uint64_t h = random_at(key, (uint64_t)pairs), sums = (h & bytes) + (h >> 8 & bytes);
+        out[cols - 1] = (float)((int32_t)((sums + (sums >> 16)) & 0xffff) - 510) * unit;
+    }
+    static const int doublings[4] = {0, 0, 1, 2};
+    for (int64_t block = 0; block * 128 < cols; block++) {
+        uint64_t h = random_at(key, ((uint64_t)1 << 40) + (uint64_t)block);
+        int64_t c = block * 128 + (int64_t)(h & 127);
+        if (h >> 32 >= 176218030u || c >= cols) continue;
+        int32_t v = (452 + (int32_t)((h >> 10 & 1023) * 452 >> 10)) << doublings[h >> 7 & 3];
+        out[c] = (float)(h >> 9 & 1 ? -v : v) * unit;
+    }
+}
+
+void synth_biases(uint64_t seed, uint64_t stream, int64_t n, float *out) {
+    uint64_t key = random_key(seed, stream);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)((int32_t)(random_at(key, (uint64_t)i) & 255) - 128) * 0x1p-10f;
+}
+
+void synth_gains(uint64_t seed, uint64_t stream, int64_t n, float *out) {
+    synth_biases(seed, stream, n, out);
+    for (int64_t i = 0; i < n; i++) out[i] += 1.0f;
+}
