@@ -14,6 +14,14 @@ struct analysis {
        verdict 'failed' (exit 3); what cannot be computed is a row with NAN and a text that says why. */
     int (*run)(const void *params, const char *only_case, struct tables *, struct err *);
 };
+/* One row of fits; a verdict of NULL is "none". */
+struct finding {
+    const char *analysis, *only_case, *name; /* only_case: NULL or "" for all */
+    double value, lo, hi;
+    const char *unit, *verdict;
+};
+void analysis_found(struct tables *, const struct finding *, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 extern const struct analysis *const all_analyses[]; /* generated; NULL-terminated */
 const struct analysis *analysis_find(const char *name);
 
