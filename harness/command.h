@@ -35,6 +35,9 @@ struct arguments { /* what command_parse found */
 int command_parse(const struct command *, int argc, char **argv, struct arguments *);
 const char *argument(const struct arguments *, const char *name); /* last value ("" for a switch), NULL if absent */
 size_t arguments_of(const struct arguments *, const char *name, const char **values, size_t most);
+/* The command's help, as --help prints it: usage, then the flags by purpose. */
+struct text;
+void command_describe(const struct command *, struct text *);
 /* Prints "bench: sentence" to stderr and returns the exit code that fits err->code. */
 struct err;
 int command_fail(const struct err *);
