@@ -46,7 +46,7 @@ void sample_log_begin(struct sample_log *log, int64_t visit) {
     if (head->samples > 4096 || head->marks > 4096) {
         madvise(log->warmup, WARMUP_BYTES + SAMPLE_BYTES + MARK_BYTES, MADV_REMOVE);
     }
-    head->warmups = head->samples = head->marks = head->lost = head->permille = 0;
+    head->warmups = head->samples = head->marks = head->lost = head->permille = head->spent_ns = 0;
     head->stage = STAGE_IDLE;
     head->visit = visit;
 }

@@ -16,10 +16,10 @@ extern const char *const visit_stage_names[];
 struct sample_head { /* counts are published after the records they count */
     _Atomic int64_t visit, stage, warmups, samples, marks, lost;
     _Atomic int64_t permille; /* of this visit's share, for the progress line */
+    _Atomic int64_t spent_ns; /* in warm-up and samples: what of a visit is not set-up */
 };
 struct sample_record {
-    int64_t wall_ns, device_ns;
-    int32_t batch, labels;
+    int64_t wall_ns, device_ns, batch, labels;
 };
 struct sample_mark {
     int64_t t_ns;
