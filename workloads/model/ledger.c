@@ -119,7 +119,7 @@ void ledger_step(struct work *work, const struct model_config *config,
         + layers * (q + d)                    /* o */
         + layers * 4 * d                      /* second norm */
         + layers * (d + f) + layers * (f + d) /* gate and up; down */
-        + 3 * d;                              /* last addition */
+        + any_out * 3 * d;                    /* last addition, before a head */
     double out_values = 5 * d;                /* gather in and out, last norm in and out, head in */
     work->bytes[MEM_ACTIVATION] += activation_size * (sum.rows * values + out * out_values);
     work->bytes[MEM_LOGITS] +=

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in decoder-only transformer as the harness sees it: shape, parameters, weights packed once on a device. */
+/* The built-in decoder-only transformer as the harness sees it: shape, parameters, weights packed
+ * once on a device. */
 #ifndef WORKLOADS_MODEL_MODEL_H
 #define WORKLOADS_MODEL_MODEL_H
 #include <stdbool.h>
@@ -10,7 +11,7 @@
 
 struct problems;
 
-struct model_shape { /* protocols/models/NAME.toml; keys "shape.*" */
+struct model_shape {    /* protocols/models/NAME.toml; keys "shape.*" */
     const char *name;   /* file name without .toml */
     const char *source; /* where the shape comes from, one sentence */
     int64_t n_layers, d_model, n_q, n_kv, d_h, d_ff, vocab;
@@ -20,42 +21,48 @@ struct model_shape { /* protocols/models/NAME.toml; keys "shape.*" */
 };
 extern const struct option shape_options[];
 
-struct model_params { /* section [model] */
-    const char *shape;      /* name of the shape; the harness loads it and adds "shape.*" facts */
-    int type;               /* index in weight_format_names; default bf16 */
-    int kv_type;            /* index in kv_type_names: f32, f16, bf16, int8 */
-    int layout;             /* index in kv_layout_names: contiguous, paged */
-    int64_t block;          /* paged: slots per block, default 16 */
-    int64_t window;         /* 0: none; else sliding window of that many tokens (contiguous: a ring) */
-    int64_t group;          /* of int8-group, int4, nf4; 0: 128, or 64 for nf4 (model_group) */
-    int64_t seed;           /* of the synthetic weights */
+struct model_params {  /* section [model] */
+    const char *shape; /* name of the shape; the harness loads it and adds "shape.*" facts */
+    int type;          /* index in weight_format_names; default bf16 */
+    int kv_type;       /* index in kv_type_names: f32, f16, bf16, int8 */
+    int layout;        /* index in kv_layout_names: contiguous, paged */
+    int64_t block;     /* paged: slots per block, default 16 */
+    int64_t window;    /* 0: none; else sliding window of that many tokens (contiguous: a ring) */
+    int64_t group;     /* of int8-group, int4, nf4; 0: 128, or 64 for nf4 (model_group) */
+    int64_t seed;      /* of the synthetic weights */
 };
 extern const struct option model_options[];
 extern const char *const kv_type_names[], *const kv_layout_names[];
 enum dtype model_kv_type(const struct model_params *);
 const struct weight_format *model_weight_format(const struct model_params *);
-int model_group(const struct model_params *); /* weights per scale in effect; 0 where the format has no groups */
+int model_group(const struct model_params
+                    *); /* weights per scale in effect; 0 where the format has no groups */
 
 struct model_config {
     struct model_shape shape;
     struct model_params params;
 };
 
-/* Contradictions and impossible values of shape and parameters (head counts that do not divide, odd d_h, ...). Pure. */
+/* Contradictions and impossible values of shape and parameters (head counts that do not divide, odd
+ * d_h, ...). Pure. */
 void model_check(const struct model_config *, struct problems *);
 
 /* Exact counts from the shape alone. */
-int64_t model_parameters(const struct model_shape *);        /* norms, biases included; tied head once */
-int64_t model_weight_bytes(const struct model_config *, int64_t *scale_bytes); /* packed matrices, norms, biases (f32) */
-/* Bytes of K and V (scales apart) per resident token: 2 n_layers n_kv d_h bytes(element) (seeds E09). */
+int64_t model_parameters(const struct model_shape *); /* norms, biases included; tied head once */
+int64_t model_weight_bytes(const struct model_config *,
+                           int64_t *scale_bytes); /* packed matrices, norms, biases (f32) */
+/* Bytes of K and V (scales apart) per resident token: 2 n_layers n_kv d_h bytes(element) (seeds
+ * E09). */
 int64_t model_kv_bytes_per_token(const struct model_config *, int64_t *scale_bytes);
 
 struct model; /* weights on one device; immutable; opaque here (workloads/model/transformer.h) */
 /* Two points share a weight set exactly if this hash and the device's facts agree. */
 uint64_t model_key(const struct model_config *);
-/* Two points compute the same K, V and logits on one device if these agree (model_key, rotation, norm, cache type, window). */
+/* Two points compute the same K, V and logits on one device if these agree (model_key, rotation,
+ * norm, cache type, window). */
 uint64_t model_hash(const struct model_config *);
-int model_create(struct model **, struct device *, const struct model_config *, struct err *); /* ERR_MEMORY, ERR_UNSUPPORTED */
+int model_create(struct model **, struct device *, const struct model_config *,
+                 struct err *); /* ERR_MEMORY, ERR_UNSUPPORTED */
 void model_close(struct model **);
 
 #endif

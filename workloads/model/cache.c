@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* KV cache memory: one piece a sequence, a ring, or blocks from a pool. */
+#include "workloads/model/cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+static bool paged(const struct model_config *config) { return config->params.layout == 1; }
+
+static int32_t ceil_div(int32_t a, int32_t b) { return (int32_t)(((int64_t)a + b - 1) / b); }
+
+/* Slots of one unit, units in all. */
+static int32_t unit_slots(const struct model_config *config, const struct cache_spec *spec) {
+    if (paged(config)) return (int32_t)config->params.block;
+    int64_t ring = config->params.window + spec->most_q - 1 + spec->slack;
+    return config->params.window > 0 && ring < spec->capacity ? (int32_t)ring : spec->capacity;
+}
+
+static int64_t n_units(const struct model_config *config, const struct cache_spec *spec) {
+    return paged(config)
+               ? (int64_t)spec->n_seq * ceil_div(spec->capacity, (int32_t)config->params.block)
+               : spec->n_seq;
+}
+
+int32_t cache_slots(const struct model_config *config, const struct cache_spec *spec) {
+    return (int32_t)(n_units(config, spec) / spec->n_seq * unit_slots(config, spec));
+}
+
+void cache_bytes(const struct model_config *config, const struct cache_spec *spec, int64_t *bytes) {
+    int64_t scale_bytes, per_token = model_kv_bytes_per_token(config, &scale_bytes);
+    if (spec->one_layer) {
+        per_token /= config->shape.n_layers;
+        scale_bytes /= config->shape.n_layers;
+    }
+    int64_t slots = n_units(config, spec) *
+                    unit_slots(config, spec); /* E10: batch and length enter as a product only */
+    bytes[MEM_KV] += slots * per_token;
+    bytes[MEM_SCALE] += slots * scale_bytes;
+    if (paged(config)) bytes[MEM_STATE] += n_units(config, spec) * (int64_t)sizeof(int32_t);
+}
+
+static int allocate(struct cache *cache, void **memory, int64_t bytes, enum memory_class class_of,
+                    const char *what, int32_t layer, struct err *err) {
+    char name[40];
+    snprintf(name, sizeof name, "layer %d %s", (int)layer, what);
+    *memory = device_alloc(cache->device, (size_t)bytes, class_of, name);
+    return *memory ? 0
+                   : err_set(err, ERR_MEMORY, "no memory for %s of the cache (%lld bytes)", name,
+                             (long long)bytes);
+}
+
+static int create_layer(struct cache *cache, struct kv *kv, int32_t layer, struct err *err) {
+    int64_t slots = (int64_t)cache->units * kv->n_kv * kv->block;
+    int code = allocate(cache, &kv->k, slots * cache->token_bytes, MEM_KV, "K", layer, err);
+    if (!code) code = allocate(cache, &kv->v, slots * cache->token_bytes, MEM_KV, "V", layer, err);
+    if (code || !cache->token_scale_bytes) return code;
+    void *scale = NULL;
+    code = allocate(cache, &scale, slots * cache->token_scale_bytes, MEM_SCALE, "K scales", layer,
+                    err);
+    kv->k_scale = scale;
+    if (code) return code;
+    code = allocate(cache, &scale, slots * cache->token_scale_bytes, MEM_SCALE, "V scales", layer,
+                    err);
+    kv->v_scale = scale;
+    return code;
+}
+
+static int create_table(struct cache *cache, struct kv *kv, struct err *err) {
+    cache->most_blocks = cache->units / cache->spec.n_seq;
+    kv->table_stride = cache->most_blocks;
+    kv->table = device_alloc(cache->device, sizeof(int32_t) * (size_t)cache->units, MEM_STATE,
+                             "block table");
+    if (!kv->table) return err_set(err, ERR_MEMORY, "no memory for the block table");
+    cache->table = must_alloc(sizeof(int32_t) * (size_t)cache->units);
+    cache->spare = must_alloc(sizeof(int32_t) * (size_t)cache->units);
+    cache->held = must_alloc(sizeof(int32_t) * (size_t)cache->spec.n_seq);
+    for (int32_t i = 0; i < cache->units; i++) cache->spare[cache->n_spare++] = i;
+    return 0;
+}
+
+int cache_create(struct cache **out, struct device *device, const struct model_config *config,
+                 const struct cache_spec *spec, struct err *err) {
+    const struct model_shape *shape = &config->shape;
+    *out = NULL;
+    if (n_units(config, spec) > INT32_MAX)
+        return err_set(err, ERR_MEMORY, "a cache of %lld blocks is beyond 2^31",
+                       (long long)n_units(config, spec));
+    struct cache *cache = must_alloc(sizeof *cache);
+    cache->device = device;
+    cache->spec = *spec;
+    cache->layers = must_alloc(sizeof *cache->layers * (size_t)shape->n_layers);
+    cache->n_layers = spec->one_layer ? 1 : (int32_t)shape->n_layers;
+    cache->units = (int32_t)n_units(config, spec);
+    struct kv kv = {.type = model_kv_type(&config->params),
+                    .n_kv = (int32_t)shape->n_kv,
+                    .d_h = (int32_t)shape->d_h,
+                    .window = (int32_t)config->params.window,
+                    .block = unit_slots(config, spec)};
+    cache->token_bytes = kv.d_h * dtype_bits(kv.type) / 8;
+    cache->token_scale_bytes = kv.type == DT_I8 ? (int64_t)sizeof(float) : 0;
+    int code = paged(config) ? create_table(cache, &kv, err) : 0;
+    for (int32_t l = 0; l < (int32_t)shape->n_layers; l++) {
+        cache->layers[l] = l < cache->n_layers ? kv : cache->layers[0];
+        if (!code && l < cache->n_layers) code = create_layer(cache, &cache->layers[l], l, err);
+    }
+    if (code)
+        cache_close(&cache);
+    else
+        *out = cache;
+    return code;
+}
+
+void cache_close(struct cache **out) {
+    struct cache *cache = *out;
+    if (!cache) return;
+    for (int32_t l = 0; l < cache->n_layers; l++) {
+        struct kv *kv = &cache->layers[l];
+        device_free(cache->device, kv->k);
+        device_free(cache->device, kv->v);
+        device_free(cache->device, kv->k_scale);
+        device_free(cache->device, kv->v_scale);
+    }
+    device_free(cache->device, cache->layers[0].table);
+    free(cache->layers);
+    free(cache->table);
+    free(cache->spare);
+    free(cache->held);
+    free(cache);
+    *out = NULL;
+}
+
+int cache_reserve(struct cache *cache, int32_t seq, int32_t len, struct err *err) {
+    if (len > cache->spec.capacity)
+        return err_set(err, ERR_MEMORY, "sequence %d needs %d tokens of cache; it has %d", (int)seq,
+                       (int)len, (int)cache->spec.capacity);
+    if (!cache->table) return 0;
+    int32_t need = ceil_div(len, cache->layers[0].block);
+    while (cache->held[seq] < need) {
+        if (!cache->n_spare)
+            return err_set(err, ERR_MEMORY, "no free block of %d left", (int)cache->units);
+        cache->table[(int64_t)seq * cache->most_blocks + cache->held[seq]++] =
+            cache->spare[--cache->n_spare];
+        cache->stale = true;
+    }
+    return 0;
+}
+
+void cache_trim(struct cache *cache, int32_t seq, int32_t len) {
+    if (!cache->table) return;
+    int32_t need = ceil_div(len, cache->layers[0].block);
+    while (cache->held[seq] > need)
+        cache->spare[cache->n_spare++] =
+            cache->table[(int64_t)seq * cache->most_blocks + --cache->held[seq]];
+}
+
+void cache_publish(struct cache *cache) {
+    if (!cache->stale) return;
+    cache->device->kind->upload(cache->device, cache->layers[0].table, cache->table,
+                                sizeof(int32_t) * (size_t)cache->units);
+    cache->stale = false;
+}
+
+/* A row at position len attends to window - 1 positions before it; a ring holds one more, which is
+ * saved too. */
+static int32_t first_seen(const struct cache *cache, int32_t len) {
+    int32_t window = cache->layers[0].window;
+    return window > 0 && len > window ? len - window : 0;
+}
+
+size_t cache_saved_bytes(const struct cache *cache, int32_t len) {
+    int64_t tokens = len - first_seen(cache, len);
+    return (size_t)(tokens * 2 * cache->n_layers * cache->layers[0].n_kv *
+                    (cache->token_bytes + cache->token_scale_bytes));
+}
+
+struct transfer { /* which way, and where on the host */
+    struct device *device;
+    char *host;
+    bool save;
+};
+
+static void move(struct transfer *transfer, void *at, size_t bytes) {
+    if (transfer->save)
+        transfer->device->kind->download(transfer->device, transfer->host, at, bytes);
+    else
+        transfer->device->kind->upload(transfer->device, at, transfer->host, bytes);
+    transfer->host += bytes;
+}
+
+/* One of K, V and their scales, one head: position by position, in runs of neighbouring slots. */
+static void move_head(const struct cache *cache, const struct kv *kv, int32_t seq, int32_t head,
+                      int32_t len, void *memory, int64_t token_bytes, struct transfer *transfer) {
+    int32_t n = 0;
+    for (int32_t p = first_seen(cache, len); p < len; p += n) {
+        int32_t slot = p % kv->block;
+        n = kv->block - slot < len - p ? kv->block - slot : len - p;
+        int64_t unit =
+            cache->table ? cache->table[(int64_t)seq * cache->most_blocks + p / kv->block] : seq;
+        int64_t at = (unit * kv->n_kv + head) * kv->block + slot;
+        move(transfer, (char *)memory + at * token_bytes, (size_t)(n * token_bytes));
+    }
+}
+
+static void move_sequence(struct cache *cache, int32_t seq, int32_t len,
+                          struct transfer *transfer) {
+    for (int32_t l = 0; l < cache->n_layers; l++) {
+        struct kv *kv = &cache->layers[l];
+        for (int32_t h = 0; h < kv->n_kv; h++) {
+            move_head(cache, kv, seq, h, len, kv->k, cache->token_bytes, transfer);
+            move_head(cache, kv, seq, h, len, kv->v, cache->token_bytes, transfer);
+            if (!kv->k_scale) continue;
+            move_head(cache, kv, seq, h, len, kv->k_scale, cache->token_scale_bytes, transfer);
+            move_head(cache, kv, seq, h, len, kv->v_scale, cache->token_scale_bytes, transfer);
+        }
+    }
+}
+
+void cache_save(struct cache *cache, int32_t seq, int32_t len, void *to) {
+    struct transfer transfer = {.device = cache->device, .host = to, .save = true};
+    move_sequence(cache, seq, len, &transfer);
+}
+
+int cache_load(struct cache *cache, int32_t seq, int32_t len, const void *from, struct err *err) {
+    struct transfer transfer = {.device = cache->device, .host = (char *)from, .save = false};
+    int code = cache_reserve(cache, seq, len, err);
+    if (!code) move_sequence(cache, seq, len, &transfer);
+    return code;
+}

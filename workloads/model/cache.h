@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The KV cache of a session: its memory in every layout, the block table, and its content on the
+ * way in and out. */
+#ifndef WORKLOADS_MODEL_CACHE_H
+#define WORKLOADS_MODEL_CACHE_H
+#include "workloads/model/model.h"
+
+struct cache_spec {
+    int32_t n_seq, capacity; /* sequences; tokens of each at most */
+    int32_t most_q; /* rows of one sequence in a step, at most: a ring needs window + most_q - 1
+                       slots */
+    int32_t slack;  /* ring: slots beyond, so that lengths may be set back by as much */
+    bool one_layer; /* all layers share one layer's memory: for recompute, which keeps nothing */
+};
+struct cache {
+    struct device *device;
+    struct cache_spec spec;
+    struct kv *layers;          /* (n_layers) as the ops take them */
+    int32_t n_layers;           /* with memory of their own */
+    int32_t units, most_blocks; /* units of the pool; blocks of a sequence at most (paged) */
+    int32_t *table;             /* (n_seq, most_blocks) the host's copy; NULL unless paged */
+    int32_t *spare, n_spare;    /* (units) free units, the last is taken first */
+    int32_t *held;              /* (n_seq) blocks that a sequence holds */
+    bool stale;                 /* the device's table is older than the host's */
+    int64_t token_bytes, token_scale_bytes; /* of one head and one of K, V, in one layer */
+};
+
+/* Adds what cache_create allocates to bytes (N_CLASSES): exactly, and by class. */
+void cache_bytes(const struct model_config *, const struct cache_spec *, int64_t *bytes);
+/* Slots that one sequence's tokens can take: capacity, whole blocks of it, or the ring. */
+int32_t cache_slots(const struct model_config *, const struct cache_spec *);
+int cache_create(struct cache **, struct device *, const struct model_config *,
+                 const struct cache_spec *, struct err *);
+void cache_close(struct cache **);
+
+/* Makes room for positions 0 ... len - 1 of a sequence (paged: takes blocks). ERR_MEMORY: the pool
+ * is empty. */
+int cache_reserve(struct cache *, int32_t seq, int32_t len, struct err *);
+void cache_trim(struct cache *, int32_t seq, int32_t len); /* gives back blocks beyond len tokens */
+void cache_publish(struct cache *);                        /* the device's table, if it is stale */
+
+/* K and V of positions that a row at position len can see, layer by layer, the same bytes for every
+ * layout. */
+size_t cache_saved_bytes(const struct cache *, int32_t len);
+void cache_save(struct cache *, int32_t seq, int32_t len, void *to);
+int cache_load(struct cache *, int32_t seq, int32_t len, const void *from,
+               struct err *); /* reserves first */
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the arrays of a step lie in one piece of memory; the inside of inputs. */
+#ifndef WORKLOADS_MODEL_INPUTS_H
+#define WORKLOADS_MODEL_INPUTS_H
+#include "workloads/model/transformer.h"
+
+size_t step_bytes(int32_t n_seq, int32_t n_row, int32_t n_out); /* a multiple of 8 */
+/* Points the arrays of a step into memory of step_bytes and sets its counts. */
+void step_place(struct step *, void *memory, int32_t n_seq, int32_t n_row, int32_t n_out);
+const int32_t *inputs_kv_len(const struct inputs *, int32_t i); /* (n_seq) the host's copy */
+
+#endif
