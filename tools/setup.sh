@@ -98,7 +98,8 @@ build() {
     mkdir -p "$folder" && : >"$log" && : >"$folder/began" || fail "cannot write to $root/$folder"
     say "building $folder"
     logged cmake --preset "$preset" "$@" && logged cmake --build "$folder" --target "$target" || {
-        grep -v '^\[' "$log" | tail -n 30 >&2
+        # From the first failed file on; a failed configuration says it at its end.
+        if grep -q '^FAILED: ' "$log"; then sed -n '/^FAILED: /,$p' "$log" | head -n 30; else tail -n 30 "$log"; fi >&2
         command -v dpkg-query >/dev/null 2>&1 ||
             say "needed, by Debian's names: $(echo "$for_build" | sed 's/[^ ]*://g' | tr -s '\n ' ' ')"
         fail "the build failed; all of it is in $folder/build.log"
