@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/frame.h"
 #include "base/text.h"
-#include "build_info.h"
+#include "gen/build_info.h"
 #include "harness/loop.h"
 #include "harness/snapshot.h"
 #include "results/table.h"
