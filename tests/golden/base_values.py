@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Golden values of tests/unit/base: XXH64 and SplitMix64 from their published definitions, and shuffles built on them."""
+import math
+import struct
+
 M = (1 << 64) - 1
 P1, P2, P3, P4, P5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
                       0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
@@ -66,6 +69,8 @@ if __name__ == "__main__":
     for _ in range(4):
         key = next(stream)
     print("stream 3 of seed 42:", key)
+    unit = [(v >> 11) * 2.0**-53 for v in values[:4]]
+    for i in range(2):
+        print(f"normal {i}:", math.sqrt(-2 * math.log(1 - unit[2 * i])) * math.cos(2 * math.pi * unit[2 * i + 1]))
     body = b"hello"
-    import struct
     print("frame 5 hello:", (struct.pack("<IIQQ", 0x46524d42, 5, len(body), xxh64(body, 5)) + body).hex())

@@ -30,33 +30,34 @@ static int file_of(const void *bytes, size_t n) {
     return fd;
 }
 
-/* Two frames, the second without a body. From tests/golden/base_values.py: the first 29 bytes. */
+/* Three frames, the second without a body. From tests/golden/base_values.py: the first 29 bytes. */
 static const unsigned char hello[29] = {0x42, 0x4d, 0x52, 0x46, 5,   0,   0,    0,    5,    0,
                                         0,    0,    0,    0,    0,   0,   0x24, 0xbf, 0xf0, 0x37,
                                         0xc2, 0xc3, 0x8c, 0x4d, 'h', 'e', 'l',  'l',  'o'};
 
-static size_t two_frames(char bytes[64]) {
+static size_t three_frames(char bytes[96]) {
     struct err err = {0};
     int fd = memfd_create("frames", 0);
     assert_int_equal(frame_write(fd, 5, "hello", 5, &err), 0);
     assert_int_equal(frame_write(fd, 0xffffffff, NULL, 0, &err), 0);
-    ssize_t n = pread(fd, bytes, 64, 0);
+    assert_int_equal(frame_write(fd, 7, "body", 4, &err), 0);
+    ssize_t n = pread(fd, bytes, 96, 0);
     close(fd);
-    assert_int_equal(n, 53);
+    assert_int_equal(n, 81);
     return (size_t)n;
 }
 
 static void bytes_are_as_specified(void **state) {
     (void)state;
-    char bytes[64];
-    two_frames(bytes);
+    char bytes[96];
+    three_frames(bytes);
     assert_memory_equal(bytes, hello, sizeof hello);
 }
 
 static void reads_what_was_written(void **state) {
     (void)state;
-    char bytes[64];
-    size_t n = two_frames(bytes);
+    char bytes[96];
+    size_t n = three_frames(bytes);
     int fd = file_of(bytes, n);
     struct err err = {0};
     uint32_t kind;
@@ -71,6 +72,10 @@ static void reads_what_was_written(void **state) {
     assert_int_equal(kind, 0xffffffff);
     assert_int_equal(len, 0);
     assert_string_equal(body, "");
+    free(body);
+    assert_int_equal(frame_read(fd, &kind, &body, &len, &err), 0);
+    assert_int_equal(kind, 7);
+    assert_string_equal(body, "body");
     free(body);
     for (int i = 0; i < 2; i++) { /* the end stays the end */
         assert_int_equal(frame_read(fd, &kind, &body, &len, &err), 0);
@@ -90,8 +95,13 @@ static void reads_what_was_written(void **state) {
     assert_int_equal(len, 5);
     assert_ptr_equal(inside, bytes + 24);
     assert_int_equal(frame_next(bytes, n, &at, &kind, &inside, &len, &end, &err), 0);
-    assert_int_equal(at, n);
+    assert_int_equal(at, 53);
     assert_int_equal(kind, 0xffffffff);
+    assert_int_equal(frame_next(bytes, n, &at, &kind, &inside, &len, &end, &err), 0);
+    assert_int_equal(at, n);
+    assert_int_equal(kind, 7);
+    assert_int_equal(len, 4);
+    assert_ptr_equal(inside, bytes + 53 + 24);
     assert_int_equal(frame_next(bytes, n, &at, &kind, &inside, &len, &end, &err), 0);
     assert_true(end);
     assert_null(inside);
@@ -129,6 +139,9 @@ static int read_all(const char *bytes, size_t n, int *good) {
     }
     assert_int_equal(at, before); /* what could not be read is where the journal is cut */
     assert_int_equal(code_memory, code);
+    assert_int_equal(kind, 0);
+    assert_null(inside);
+    assert_int_equal(len, 0);
     assert_int_equal(good_memory, *good);
     free(exact);
     return code;
@@ -136,26 +149,26 @@ static int read_all(const char *bytes, size_t n, int *good) {
 
 static void every_cut_is_torn(void **state) {
     (void)state;
-    char bytes[64];
-    size_t n = two_frames(bytes);
+    char bytes[96];
+    size_t n = three_frames(bytes);
     for (size_t cut = 0; cut <= n; cut++) {
         int good;
         int code = read_all(bytes, cut, &good);
-        bool clean = cut == 0 || cut == 29 || cut == 53;
-        if (code != (clean ? 0 : ERR_INPUT) || good != (cut >= 29) + (cut >= 53))
+        bool clean = cut == 0 || cut == 29 || cut == 53 || cut == 81;
+        if (code != (clean ? 0 : ERR_INPUT) || good != (cut >= 29) + (cut >= 53) + (cut >= 81))
             fail_msg("cut at %zu: code %d, %d frames", cut, code, good);
     }
 }
 
 static void every_flipped_bit_is_seen(void **state) {
     (void)state;
-    char bytes[64];
-    size_t n = two_frames(bytes);
+    char bytes[96];
+    size_t n = three_frames(bytes);
     for (size_t bit = 0; bit < n * 8; bit++) {
         bytes[bit / 8] ^= (char)(1 << bit % 8);
         int good;
         int code = read_all(bytes, n, &good);
-        if (code != ERR_INPUT || good != (bit >= 29 * 8))
+        if (code != ERR_INPUT || good != (bit >= 29 * 8) + (bit >= 53 * 8))
             fail_msg("bit %zu: code %d, %d frames", bit, code, good);
         bytes[bit / 8] ^= (char)(1 << bit % 8);
     }

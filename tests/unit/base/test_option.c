@@ -217,6 +217,58 @@ static void refuses_with_a_sentence(void **state) {
     german_end();
 }
 
+static void says_what_is_allowed(void **state) {
+    (void)state;
+    static const struct option real_from = {.type = OPT_REAL, .min = 0.5, .max = INFINITY};
+    static const struct option real_to = {.type = OPT_REAL, .min = -INFINITY, .max = 1e300};
+    static const struct {
+        const struct option *option;
+        const char *text;
+    } rows[] = {
+        {&table[0], "integer 1" TO "4096"},
+        {&table[1], "integer"},
+        {&table[2], "bytes, as \"64 MiB\", 1 KiB" TO "1 GiB"},
+        {&table[3], "time, as \"90 s\", at least 1 us"},
+        {&table[4], "integer, at most -1"},
+        {&table[5], "number 0" TO "1"},
+        {&table[6], "number"},
+        {&table[7], "one of bf16, f16, f32"},
+        {&table[8], "text"},
+        {&table[10], "true or false"},
+        {&table[11], "integers, as \"[1, 2, 4]\", each 1" TO "100"},
+        {&real_from, "number, at least 0.5"},
+        {&real_to, "number, at most 1e+300"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct text t = {0};
+        option_allowed(rows[i].option, &t);
+        assert_string_equal(t.data, rows[i].text);
+        text_free(&t);
+    }
+}
+
+static void required_fields_start_at_zero(void **state) {
+    (void)state;
+    struct option required[sizeof table / sizeof *table];
+    memcpy(required, table, sizeof table);
+    for (struct option *o = required; o->key; o++) o->def = NULL;
+    memset(&params, 0x5a, sizeof params);
+    option_defaults(required, &params, arena);
+    assert_int_equal(params.batch, 0);
+    assert_int_equal(params.memory, 0);
+    assert_int_equal(params.budget, 0);
+    assert_true(params.rate == 0);
+    assert_int_equal(params.type, 0);
+    assert_string_equal(params.name, "");
+    assert_false(params.fast);
+    assert_int_equal(params.lengths.n, 0);
+    assert_string_equal(formatted("type"), "bf16");
+    params.type = 3; /* no such word: no crash */
+    assert_string_equal(formatted("type"), "?");
+    params.type = -1;
+    assert_string_equal(formatted("type"), "?");
+}
+
 static void texts_outlive_their_source(void **state) {
     (void)state;
     char text[] = "mine";
@@ -275,6 +327,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(keys_have_former_names, make, drop),
         cmocka_unit_test_setup_teardown(reads_and_writes, make, drop),
         cmocka_unit_test_setup_teardown(refuses_with_a_sentence, make, drop),
+        cmocka_unit_test_setup_teardown(says_what_is_allowed, make, drop),
+        cmocka_unit_test_setup_teardown(required_fields_start_at_zero, make, drop),
         cmocka_unit_test_setup_teardown(texts_outlive_their_source, make, drop),
         cmocka_unit_test_setup_teardown(help_fits_a_page, make, drop),
         cmocka_unit_test_setup_teardown(a_bad_default_is_our_own_mistake, make, drop),

@@ -21,6 +21,8 @@ static void follows_splitmix64(void **state) {
     for (uint64_t i = 0; i < 6; i++) assert_int_equal(random_below(1234567, i, 1000), below[i]);
     assert_true(random_unit(1234567, 0) == 0x1.667b405fec23ep-2);
     assert_true(random_unit(1234567, 1) == 0x1.639f8422c2a04p-3);
+    assert_true(fabs(random_normal(1234567, 0) - 0.4284879007349292) < 1e-12);
+    assert_true(fabs(random_normal(1234567, 1) - 0.007685698515048663) < 1e-12);
     assert_true(random_key(42, 3) == 6349198060258255764u);
 }
 

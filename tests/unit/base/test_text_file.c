@@ -167,6 +167,9 @@ static void makes_folders_on_the_way(void **state) {
     assert_int_equal(make_dirs(in_folder("x/y//z/"), &err), 0);
     assert_int_equal(stat(in_folder("x/y/z"), &st), 0);
     assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(make_dirs(in_folder("long/name"), &err), 0);
+    assert_true(file_exists(in_folder("long/name")));
+    assert_int_equal(entries(), 2);                           /* x, long, and nothing between */
     assert_int_equal(make_dirs(in_folder("x/y/z"), &err), 0); /* there already */
     assert_int_equal(make_dirs("/", &err), 0);
     assert_int_equal(file_write(in_folder("f"), "", 0, &err), 0);

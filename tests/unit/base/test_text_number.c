@@ -72,6 +72,8 @@ static void check_integers(void) {
     assert_true(parse_u64("0xFFFFFFFFFFFFFFFF", &u) && u == UINT64_MAX);
     assert_false(parse_u64("18446744073709551616", &u));
     assert_false(parse_u64("0x10000000000000000", &u));
+    assert_false(parse_u64("", &u));
+    assert_false(parse_u64("0x", &u));
     assert_false(parse_u64("-1", &u));
     assert_false(parse_u64("+1", &u));
 }
@@ -246,6 +248,8 @@ static void check_formats(void) {
     }
     assert_string_equal(format_number(b, sizeof b, 0.0012345, 3), "0.00123");
     assert_string_equal(format_number(b, sizeof b, 1.25e-7, 2), "1.2e-07");
+    assert_string_equal(format_number(b, sizeof b, 1e15, 3), "1.00e+15");
+    assert_string_equal(format_number(b, sizeof b, 1e-5, 2), "0.000010");
     assert_string_equal(format_number(b, sizeof b, 9.9996, 4), "10.00");
     assert_string_equal(format_number(b, sizeof b, 1.5, 0), "2");
     assert_string_equal(format_number(b, sizeof b, 999999999999999.0, 3), "999999999999999");
@@ -275,6 +279,7 @@ static void check_intervals(void) {
         {53.1234, 0.3541, "53.12" PM "0.35"},
         {53.1234, 0.3561, "53.1" PM "0.4"},
         {1, 0.00123, "1.0000" PM "0.0012"},
+        {10, 3.55, "10" PM "4"},
         {1234.5, 123.4, "1234" PM "123"},
         {-5.5, 0.25, "-5.50" PM "0.25"},
         {53, 0, "53" PM "0"},
