@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each visit says of a metric: means over its samples, before any of it is averaged over
- * rounds. */
+/* What each round says of a metric: the series of the summary, taken before rounds are averaged. */
 #include "results/rows.h"
 
 #include <math.h>
@@ -9,125 +8,15 @@
 
 #include "base/arena.h"
 #include "results/summary.h"
+#include "results/summary_parts.h"
 
-enum { LABEL_FAILED = 8 };
-
-/* Visits that count, by their index; samples of one visit stand together and in order. */
-struct visit {
-    int64_t point, round; /* point -1: does not count */
-    int64_t first, n;     /* its samples */
-    double sum, count;    /* of what is averaged */
+/* How a metric comes from samples and marks. */
+struct source {
+    enum { TIME, PHASE_TIME, PHASE_RATE, TOKENS, LEDGER, REPORTED } from;
+    const char *metric;
+    size_t len; /* of the phase's name */
+    int token;  /* enum token_metric */
 };
-struct visits {
-    struct visit *v;
-    int64_t n;
-};
-
-static void visits_read(const struct tables *ts, struct visits *visits) {
-    const struct table *vt = tables_peek(ts, "visits"), *st = tables_peek(ts, "samples");
-    const int64_t *id = table_see_i64(vt, "visit"), *point = table_see_i64(vt, "point");
-    const int64_t *round = table_see_i64(vt, "round"), *control = table_see_i64(vt, "control");
-    const int64_t *of = table_see_i64(st, "visit");
-    int64_t n = table_rows(vt), n_points = table_rows(tables_peek(ts, "points"));
-    *visits = (struct visits){must_alloc((size_t)(n + 1) * sizeof *visits->v), n};
-    for (int64_t i = 0; i < n; i++) visits->v[i].point = -1;
-    for (int64_t i = 0; i < n; i++) {
-        const char *state = table_text(vt, i, "state");
-        if (id[i] < 0 || id[i] >= n || control[i] == 1 || point[i] < 0 || point[i] >= n_points ||
-            round[i] < 0 ||
-            (*state && strcmp(state, "ok") && strcmp(state, "degraded") &&
-             strcmp(state, "implausible")))
-            continue;
-        visits->v[id[i]].point = point[i];
-        visits->v[id[i]].round = round[i];
-    }
-    for (int64_t i = 0; i < table_rows(st); i++) {
-        if (of[i] < 0 || of[i] >= n) continue;
-        struct visit *v = &visits->v[of[i]];
-        if (!v->n) v->first = i;
-        if (v->first + v->n == i) v->n++;
-    }
-}
-
-static void add(struct visit *v, double value) {
-    if (!isfinite(value)) return;
-    v->sum += value;
-    v->count += 1;
-}
-
-/* ns of one execution of sample i; NAN if it failed. */
-static double execution_ns(const struct table *samples, int64_t i) {
-    int64_t wall = table_int(samples, i, "wall_ns"), batch = table_int(samples, i, "batch");
-    int64_t labels = table_int(samples, i, "labels");
-    if (wall == I64_NONE || wall < 0 || batch < 1) return (double)NAN;
-    if (labels != I64_NONE && (labels & LABEL_FAILED)) return (double)NAN;
-    return (double)wall / (double)batch;
-}
-
-static void add_times(const struct tables *ts, struct visits *visits) {
-    const struct table *samples = tables_peek(ts, "samples");
-    for (int64_t i = 0; i < visits->n; i++)
-        for (int64_t k = 0; k < visits->v[i].n; k++)
-            add(&visits->v[i], execution_ns(samples, visits->v[i].first + k));
-}
-
-/* ns that phase number `phase` took in one execution: from where it begins to where another does,
- * or the end. */
-static void add_phase_times(const struct tables *ts, struct visits *visits, const int64_t *phase) {
-    const struct table *marks = tables_peek(ts, "marks"), *samples = tables_peek(ts, "samples");
-    const int64_t *visit = table_see_i64(marks, "visit"), *sample = table_see_i64(marks, "sample");
-    const int64_t *mark = table_see_i64(marks, "mark"), *t = table_see_i64(marks, "t_ns");
-    int64_t n = table_rows(marks);
-    for (int64_t i = 0; i < n;) {
-        int64_t end = i + 1, v = visit[i];
-        while (end < n && visit[end] == v && sample[end] == sample[i]) end++;
-        if (v >= 0 && v < visits->n && visits->v[v].point >= 0 && sample[i] >= 0 &&
-            sample[i] < visits->v[v].n) {
-            double total = 0, from = (double)NAN;
-            double wall = execution_ns(samples, visits->v[v].first + sample[i]);
-            for (int64_t k = i; k < end; k++) {
-                if (mark[k] >= 0) continue;
-                if (isfinite(from)) total += (double)t[k] - from;
-                from = -1 - mark[k] == phase[visits->v[v].point] ? (double)t[k] : (double)NAN;
-            }
-            if (isfinite(from)) total += wall - from;
-            if (isfinite(wall) && total > 0) add(&visits->v[v], total);
-        }
-        i = end;
-    }
-}
-
-/* For every point the number of the phase, its items; -1 where it has none; whether it is the only
- * phase. */
-struct phases {
-    int64_t *number;
-    double *items, *flops, *bytes;
-    int64_t *count;
-};
-
-static void phases_read(const struct tables *ts, const char *name, size_t len, struct phases *p) {
-    const struct table *phases = tables_peek(ts, "phases"), *points = tables_peek(ts, "points");
-    int64_t n = table_rows(points);
-    p->number = must_alloc((size_t)(n + 1) * sizeof *p->number);
-    p->count = must_alloc((size_t)(n + 1) * sizeof *p->count);
-    p->items = must_alloc((size_t)(n + 1) * sizeof *p->items);
-    for (int64_t i = 0; i < n; i++) p->number[i] = -1;
-    for (int64_t i = 0; i < table_rows(phases); i++) {
-        int64_t point = table_int(phases, i, "point");
-        const char *is = table_text(phases, i, "name");
-        if (point < 0 || point >= n) continue;
-        p->count[point]++;
-        if (strlen(is) != len || memcmp(is, name, len)) continue;
-        p->number[point] = table_int(phases, i, "phase");
-        p->items[point] = table_real(phases, i, "items");
-    }
-}
-
-static void phases_free(struct phases *p) {
-    free(p->number);
-    free(p->count);
-    free(p->items);
-}
 
 static bool ends_in(const char *s, const char *end, size_t *before) {
     size_t n = strlen(s), m = strlen(end);
@@ -135,54 +24,69 @@ static bool ends_in(const char *s, const char *end, size_t *before) {
     return n > m && !strcmp(s + n - m, end);
 }
 
-/* NAME_time (ms) and NAME_rate (items per second of the phase NAME). */
-static void add_phase(const struct tables *ts, struct visits *visits, const char *name, size_t len,
-                      bool rate) {
-    struct phases p;
-    phases_read(ts, name, len, &p);
-    add_phase_times(ts, visits, p.number);
-    for (int64_t i = 0; i < visits->n; i++) {
-        struct visit *v = &visits->v[i];
-        if (v->point < 0) continue;
-        int64_t number = p.number[v->point];
-        if (number >= 0 && !(v->count > 0) && p.count[v->point] == 1) /* its phase is all of it */
-            for (int64_t k = 0; k < v->n; k++)
-                add(v, execution_ns(tables_peek(ts, "samples"), v->first + k));
-        if (number < 0 || !(v->count > 0)) {
-            v->count = 0;
-        } else {
-            double ms = v->sum / v->count / 1e6;
-            v->sum = rate ? p.items[v->point] / (ms / 1e3) : ms;
-            v->count = 1;
-        }
+static struct source source_of(const char *metric) {
+    static const char *const tokens[N_TOKEN_METRICS] = {"ttft", "itl", "tpot", "e2e", "n_out"};
+    static const char *const ledger[] = {"bandwidth", "flop_rate", "mbu", "mfu"};
+    struct source s = {REPORTED, metric, 0, 0};
+    for (int i = 0; i < N_TOKEN_METRICS; i++)
+        if (!strcmp(metric, tokens[i])) return (struct source){TOKENS, metric, 0, i};
+    for (size_t i = 0; i < 4; i++)
+        if (!strcmp(metric, ledger[i])) s.from = LEDGER;
+    if (!strcmp(metric, "time"))
+        s.from = TIME;
+    else if (ends_in(metric, "_time", &s.len))
+        s.from = PHASE_TIME;
+    else if (ends_in(metric, "_rate", &s.len) && s.from == REPORTED)
+        s.from = PHASE_RATE;
+    return s;
+}
+
+/* ns of the point's phase of that name into out, and its items; false if it has none. */
+static bool read_phase(const struct summary_index *x, int64_t point, const struct source *s,
+                       double *items, struct series *out) {
+    const struct table *phases = tables_peek(x->ts, "phases");
+    for (int64_t i = x->point_phases[point]; i < x->point_phases[point + 1]; i++) {
+        int64_t row = x->phase_row[i];
+        const char *name = table_text(phases, row, "name");
+        if (strlen(name) != s->len || memcmp(name, s->metric, s->len)) continue;
+        *items = table_real(phases, row, "items");
+        return series_phase(x, point, table_int(phases, row, "phase"), out);
     }
-    phases_free(&p);
+    return false;
 }
 
-static void add_values(const struct tables *ts, struct visits *visits, const char *metric) {
-    const struct table *values = tables_peek(ts, "values");
-    const int64_t *visit = table_see_i64(values, "visit");
-    for (int64_t i = 0; i < table_rows(values); i++)
-        if (visit[i] >= 0 && visit[i] < visits->n &&
-            !strcmp(table_text(values, i, "metric"), metric))
-            add(&visits->v[visit[i]], table_real(values, i, "value"));
-}
-
-/* bandwidth, flop_rate, mbu, mfu: the ledger's numbers over the time of each visit. */
-static void divide_ledger(const struct tables *ts, struct visits *visits, const char *metric) {
-    const struct table *points = tables_peek(ts, "points");
+/* bandwidth, flop_rate, mbu, mfu: the ledger's numbers over the time of each execution. */
+static void read_ledger(const struct summary_index *x, int64_t point, const char *metric,
+                        struct series *time, struct series *out) {
+    const struct table *points = tables_peek(x->ts, "points");
     bool bytes = !strcmp(metric, "bandwidth") || !strcmp(metric, "mbu");
-    bool share = metric[0] == 'm';
-    for (int64_t i = 0; i < visits->n; i++) {
-        struct visit *v = &visits->v[i];
-        if (v->point < 0 || !(v->count > 0)) continue;
-        double ns = v->sum / v->count, peak = 1, upper;
-        if (share)
-            summary_ceiling(ts, bytes ? "bandwidth" : "arithmetic",
-                            table_text(points, v->point, "binding"), &peak, &upper);
-        v->sum = table_real(points, v->point, bytes ? "bytes" : "flops") / (ns / 1e9) / peak;
-        v->count = isfinite(v->sum) ? 1 : 0;
+    double peak = 1, upper;
+    if (metric[0] == 'm')
+        summary_ceiling(x->ts, bytes ? "bandwidth" : "arithmetic",
+                        table_text(points, point, "binding"), &peak, &upper);
+    series_times(x, point, time);
+    series_rate(time, table_real(points, point, bytes ? "bytes" : "flops") * 1e9 / peak, out);
+}
+
+static bool read_point(const struct summary_index *x, int64_t point, const struct source *s,
+                       struct series *time, struct series tokens[N_TOKEN_METRICS],
+                       struct series *out) {
+    double items = (double)NAN;
+    switch (s->from) {
+    case TIME: series_times(x, point, out); break;
+    case PHASE_TIME:
+        if (!read_phase(x, point, s, &items, out)) return false;
+        break;
+    case PHASE_RATE:
+        if (!read_phase(x, point, s, &items, time)) return false;
+        series_rate(time, items * 1e9, out);
+        return true;
+    case LEDGER: read_ledger(x, point, s->metric, time, out); return true;
+    case TOKENS: return series_tokens(x, point, tokens);
+    case REPORTED: return false;
     }
+    series_scale(out, 1e-6); /* ns to ms */
+    return true;
 }
 
 static int by_point(const void *a, const void *b) {
@@ -196,23 +100,41 @@ static int by_number(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Visits to (point, round) values; two visits of a point in one round (a resumed one) are averaged.
- */
-static void collect(const struct visits *visits, struct rounds *r, double scale) {
-    r->items = must_alloc((size_t)(visits->n + 1) * sizeof *r->items);
-    r->rounds = must_alloc((size_t)(visits->n + 1) * sizeof *r->rounds);
-    for (int64_t i = 0; i < visits->n; i++) {
-        const struct visit *v = &visits->v[i];
-        if (v->point >= 0 && v->count > 0)
-            r->items[r->n++] = (struct round_value){v->point, v->round, v->sum / v->count * scale};
+struct list {
+    size_t n, room;
+};
+
+static void add(struct rounds *r, struct list *list, int64_t point, int64_t round, double v) {
+    if (!isfinite(v)) return;
+    if (list->n == list->room) {
+        list->room = list->room ? 2 * list->room : 64;
+        r->items = must_realloc(r->items, list->room * sizeof *r->items);
     }
-    qsort(r->items, (size_t)r->n, sizeof *r->items, by_point);
+    r->items[list->n++] = (struct round_value){point, round, v};
+}
+
+/* What a workload or a probe reported in each visit. */
+static void read_values(const struct summary_index *x, const char *metric, struct rounds *r,
+                        struct list *list) {
+    const struct table *values = tables_peek(x->ts, "values");
+    const int64_t *visit = table_see_i64(values, "visit");
+    for (int64_t i = 0; i < table_rows(values); i++) {
+        if (visit[i] < 0 || visit[i] >= x->n_ids || x->visit_at[visit[i]] < 0) continue;
+        const struct summary_visit *v = &x->visit[x->visit_at[visit[i]]];
+        if (v->counts && !strcmp(table_text(values, i, "metric"), metric))
+            add(r, list, v->point, v->round, table_real(values, i, "value"));
+    }
+}
+
+/* Sorted, one value a round: two visits of a point in one round (a resumed one) are averaged. */
+static void settle(struct rounds *r, size_t n) {
     int64_t kept = 0, same = 1;
-    for (int64_t i = 0; i < r->n; i++) {
-        if (kept && !by_point(&r->items[kept - 1], &r->items[i])) {
-            same++;
-            r->items[kept - 1].value +=
-                (r->items[i].value - r->items[kept - 1].value) / (double)same;
+    if (n) qsort(r->items, n, sizeof *r->items, by_point);
+    r->rounds = must_alloc((n + 1) * sizeof *r->rounds);
+    for (size_t i = 0; i < n; i++) {
+        struct round_value *last = kept ? &r->items[kept - 1] : NULL;
+        if (last && !by_point(last, &r->items[i])) {
+            last->value += (r->items[i].value - last->value) / (double)++same;
             continue;
         }
         same = 1;
@@ -220,34 +142,32 @@ static void collect(const struct visits *visits, struct rounds *r, double scale)
     }
     r->n = kept;
     for (int64_t i = 0; i < kept; i++) r->rounds[i] = r->items[i].round;
-    qsort(r->rounds, (size_t)kept, sizeof *r->rounds, by_number);
+    if (kept) qsort(r->rounds, (size_t)kept, sizeof *r->rounds, by_number);
     for (int64_t i = 0; i < kept; i++)
         if (!i || r->rounds[i] != r->rounds[r->n_rounds - 1])
             r->rounds[r->n_rounds++] = r->rounds[i];
 }
 
 void rounds_read(const struct tables *ts, const char *metric, struct rounds *r) {
-    struct visits visits;
-    size_t len;
-    double scale = 1;
+    struct summary_index x;
+    struct series time = {0}, out = {0}, tokens[N_TOKEN_METRICS] = {{0}};
+    struct source s = source_of(metric);
+    struct list list = {0, 0};
     *r = (struct rounds){NULL, 0, NULL, 0};
-    visits_read(ts, &visits);
-    add_values(ts, &visits, metric); /* what is reported goes before what is derived */
-    bool reported = false;
-    for (int64_t i = 0; i < visits.n; i++) reported |= visits.v[i].count > 0;
-    if (reported) {
-    } else if (!strcmp(metric, "time")) {
-        add_times(ts, &visits);
-        scale = 1e-6;
-    } else if (!strcmp(metric, "bandwidth") || !strcmp(metric, "flop_rate") ||
-               !strcmp(metric, "mbu") || !strcmp(metric, "mfu")) {
-        add_times(ts, &visits);
-        divide_ledger(ts, &visits, metric);
-    } else if (ends_in(metric, "_time", &len) || ends_in(metric, "_rate", &len)) {
-        add_phase(ts, &visits, metric, len, metric[len + 1] == 'r');
+    summary_index_make(&x, (struct tables *)ts); /* it only reads; its other users write */
+    read_values(&x, metric, r, &list);           /* what is reported goes before what is derived */
+    bool derived = s.from != REPORTED && !list.n;
+    for (int64_t p = 0; p < x.n_points && derived; p++) {
+        if (!read_point(&x, p, &s, &time, tokens, &out)) continue;
+        const struct series *from = s.from == TOKENS ? &tokens[s.token] : &out;
+        for (size_t v = 0; v < from->n_visits; v++)
+            add(r, &list, p, from->round[v], from->visit_mean[v]);
     }
-    collect(&visits, r, scale);
-    free(visits.v);
+    settle(r, list.n);
+    for (int k = 0; k < N_TOKEN_METRICS; k++) series_free(&tokens[k]);
+    series_free(&time);
+    series_free(&out);
+    summary_index_free(&x);
 }
 
 double rounds_get(const struct rounds *r, int64_t point, int64_t round) {
