@@ -53,6 +53,8 @@ struct point { /* everything a worker needs, as text in facts and parsed beside 
 };
 /* Reads facts (defaults filled in) into a point; mistakes go to problems (may be NULL: then the first is err). Calls check and plan. */
 int point_parse(struct point *, const struct facts *, struct arena *, struct problems *, struct err *);
+/* 'auto': cuda where it opens (tried once), else cpu. NULL: no such device in this build, and err says why. */
+const struct device_kind *point_device_kind(const char *name, struct err *err);
 double plan_flops(const struct plan *);
 double plan_bytes(const struct plan *);      /* traffic, all phases and classes */
 int64_t plan_live_bytes(const struct plan *); /* sum of bytes[] */
