@@ -24,8 +24,10 @@ struct synth_matrix synth_matrix(uint64_t seed, uint64_t stream, int64_t cols) {
         m >>= 1;
         exponent++;
     }
-    return (struct synth_matrix){
-        .key = random_key(seed, stream), .cols = cols, .unit = ldexpf((float)m, exponent)};
+    return (struct synth_matrix){.tail = true,
+                                 .key = random_key(seed, stream),
+                                 .cols = cols,
+                                 .unit = ldexpf((float)m, exponent)};
 }
 
 void synth_row(void *ctx, int64_t r, float *out) {
@@ -45,13 +47,27 @@ void synth_row(void *ctx, int64_t r, float *out) {
         out[cols - 1] = (float)((int32_t)((sums + (sums >> 16)) & 0xffff) - 510) * unit;
     }
     static const int doublings[4] = {0, 0, 1, 2};
-    for (int64_t block = 0; block * 128 < cols; block++) {
+    for (int64_t block = 0; matrix->tail && block * 128 < cols; block++) {
         uint64_t h = random_at(key, ((uint64_t)1 << 40) + (uint64_t)block);
         int64_t c = block * 128 + (int64_t)(h & 127);
         if (h >> 32 >= 176218030u || c >= cols) continue;
         int32_t v = (452 + (int32_t)((h >> 10 & 1023) * 452 >> 10)) << doublings[h >> 7 & 3];
         out[c] = (float)(h >> 9 & 1 ? -v : v) * unit;
     }
+}
+
+struct synth_matrix synth_layer_matrix(uint64_t seed, int64_t layer, enum synth_kind kind,
+                                       int64_t cols) {
+    struct synth_matrix matrix = synth_matrix(seed, synth_stream(layer, kind), cols);
+    if (kind == SYNTH_O) matrix.unit *= 0.25f;
+    if (kind == SYNTH_Q) matrix.unit *= 2.0f;
+    return matrix;
+}
+
+struct synth_matrix synth_token_matrix(uint64_t seed, uint64_t stream, int64_t cols) {
+    struct synth_matrix matrix = synth_matrix(seed, stream, cols);
+    matrix.tail = false;
+    return matrix;
 }
 
 void synth_biases(uint64_t seed, uint64_t stream, int64_t n, float *out) {
@@ -61,6 +77,10 @@ void synth_biases(uint64_t seed, uint64_t stream, int64_t n, float *out) {
 }
 
 void synth_gains(uint64_t seed, uint64_t stream, int64_t n, float *out) {
+    uint64_t key = random_key(seed, stream);
     synth_biases(seed, stream, n, out);
-    for (int64_t i = 0; i < n; i++) out[i] += 1.0f;
+    for (int64_t i = 0; i < n; i++) {
+        bool negative = stream == SYNTH_NORM_LAST && (random_at(key, (uint64_t)i) >> 8 & 1);
+        out[i] = negative ? -1.0f - out[i] : 1.0f + out[i];
+    }
 }

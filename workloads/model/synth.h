@@ -12,19 +12,21 @@
  */
 #ifndef WORKLOADS_MODEL_SYNTH_H
 #define WORKLOADS_MODEL_SYNTH_H
+#include <stdbool.h>
 #include <stdint.h>
 
 struct synth_matrix { /* the ctx of a row_source */
     uint64_t key;
     int64_t cols;
     float unit; /* at most 8 significant bits: products with 13-bit integers are exact in f32 */
+    bool tail;
 };
-/* A (rows, cols) matrix with standard deviation about 1/sqrt(cols), so that a product keeps the
- * size of its input. */
+/* Any matrix of that many columns: standard deviation about 1/sqrt(cols), with the tail. */
 struct synth_matrix synth_matrix(uint64_t seed, uint64_t stream, int64_t cols);
 void synth_row(void *matrix, int64_t r, float *out); /* struct row_source's; out (cols) */
 
-/* Streams of a model's arrays: layer l, kind k has stream 16 (l + 1) + k. */
+/* Streams of a model's arrays: layer l, kind k has stream 16 (l + 1) + k; outside of layers as
+ * named. */
 enum synth_kind {
     SYNTH_Q,
     SYNTH_K,
@@ -39,13 +41,20 @@ enum synth_kind {
     SYNTH_BIAS_K,
     SYNTH_BIAS_V
 };
-enum { SYNTH_EMBEDDING = 0, SYNTH_HEAD = 1, SYNTH_NORM_LAST = 2 }; /* streams outside of layers */
+enum { SYNTH_EMBEDDING = 0, SYNTH_HEAD = 1, SYNTH_NORM_LAST = 2 };
 static inline uint64_t synth_stream(int64_t layer, enum synth_kind kind) {
     return 16 * (uint64_t)(layer + 1) + (uint64_t)kind;
 }
+/* A matrix of a model. Three things keep greedy decoding from collapsing onto one token, as it does
+   where all is alike: o has a quarter of the deviation (at random, attention adds nearly the same
+   vector at every position), q twice (so that it looks somewhere), embedding and head have no tail
+   (a row with an outlier would win every argmax). */
+struct synth_matrix synth_layer_matrix(uint64_t seed, int64_t layer, enum synth_kind, int64_t cols);
+struct synth_matrix synth_token_matrix(uint64_t seed, uint64_t stream, int64_t cols);
 
-/* Gains 1 + i/1024, i = -128 ... 127; biases i/1024, both from the low byte of
- * random_at(random_key(seed, stream), index). */
+/* With h = random_at(random_key(seed, stream), index) and i = (h & 255) - 128: gains 1 + i/1024,
+   biases i/1024. The last norm's gains are negative where h >> 8 & 1: otherwise a tied head would
+   find the token that was just fed. */
 void synth_gains(uint64_t seed, uint64_t stream, int64_t n, float *out);
 void synth_biases(uint64_t seed, uint64_t stream, int64_t n, float *out);
 

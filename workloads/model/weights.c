@@ -56,8 +56,8 @@ static int pack(struct model *model, struct weight **weight, int64_t layer,
             snprintf(names[i], sizeof names[i], "%s", parts[i].name);
         else
             snprintf(names[i], sizeof names[i], "layer %d %s", (int)layer, parts[i].name);
-        uint64_t stream = layer < 0 ? (uint64_t)parts[i].kind : synth_stream(layer, parts[i].kind);
-        matrices[i] = synth_matrix(seed, stream, cols);
+        matrices[i] = layer < 0 ? synth_token_matrix(seed, (uint64_t)parts[i].kind, cols)
+                                : synth_layer_matrix(seed, layer, parts[i].kind, cols);
         sources[i] = (struct row_source){.row = synth_row, .ctx = &matrices[i]};
         specs[i] = (struct weight_spec){.what = names[i],
                                         .rows = parts[i].rows,
