@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The head of a journal: all that is known before the first visit, as tables. */
+#ifndef HARNESS_HEAD_H
+#define HARNESS_HEAD_H
+#include "harness/protocol.h"
+#include "results/table.h"
+
+/* Fills meta, protocol, files, environment, points, phases and metrics. */
+void head_tables(const struct protocol *, const struct facts *environment, struct tables *);
+/* Appends a row to meta. */
+void head_meta(struct tables *, const char *key, const char *value);
+/* What a resumed run must share with its journal: the first fact that changed, as a sentence; false
+ * if none did. */
+bool head_changed(const struct tables *then, const struct tables *now, char *sentence, size_t size);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run from a loaded protocol to a finished file, its table and its picture. */
+#include "harness/run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/range.h"
+#include "base/text.h"
+#include "harness/head.h"
+#include "harness/machine.h"
+#include "harness/schedule.h"
+#include "harness/supervisor.h"
+#include "plots/plot.h"
+#include "results/journal.h"
+#include "results/show.h"
+#include "results/store.h"
+#include "results/summary.h"
+
+const struct flag run_flags[] = {
+    {"--set", NULL, "KEY=VALUE", "What to run",
+     "changes any key of the protocol; sweep.KEY=[..] replaces an axis", true},
+    {"--device", NULL, "KIND", "What to run", "the same as --set device.kind=KIND", false},
+    {"--seed", NULL, "N", "What to run", "the same as --set measure.seed=N", false},
+    {"--quick", NULL, NULL, "What to run",
+     "one round, first, middle and last of each axis; never comparable", false},
+    {"--dry-run", NULL, NULL, "What to run",
+     "prints points, bytes and a time estimate, and measures nothing", false},
+    {"--profile", NULL, NULL, "How to run",
+     "one pass with all ranges on, for a profiler; never comparable", false},
+    {"--no-isolate", NULL, NULL, "How to run",
+     "measures in this process instead of workers, for a debugger", false},
+    {"--output", "-o", "FILE", "Output", "the result file; default runs/NAME-DATE-TIME.h5", false},
+    {"--no-plot", NULL, NULL, "Output", "no picture files", false},
+    {"--quiet", "-q", NULL, "Output", "no progress", false},
+    {0},
+};
+
+/* OUT.h5 -> OUT; anything else stays. */
+static char *stem_of(const char *path) {
+    size_t n = strlen(path);
+    bool ours = n > 3 && !strcmp(path + n - 3, ".h5");
+    char *stem = must_text(path);
+    if (ours) stem[n - 3] = 0;
+    return stem;
+}
+
+static char *with(const char *stem, const char *ending) {
+    struct text t = {0};
+    text_printf(&t, "%s%s", stem, ending);
+    return text_take(&t);
+}
+
+static bool taken(const char *stem) {
+    char *h5 = with(stem, ".h5"), *journal = with(stem, ".journal");
+    bool yes = file_exists(h5) || file_exists(journal);
+    free(h5);
+    free(journal);
+    return yes;
+}
+
+/* Where the result goes: as asked, or runs/NAME-STAMP, never over something that is there. */
+static int choose_stem(const struct protocol *p, const struct run_request *request, char **stem,
+                       struct err *err) {
+    if (request->out) {
+        *stem = stem_of(request->out);
+        if (!taken(*stem)) return 0;
+        return err_set(
+            err, ERR_INPUT,
+            "%s: a result or journal of that name exists; results are never overwritten (bench resume goes on with it)",
+            request->out);
+    }
+    int code = make_dirs("runs", err);
+    if (code)
+        return err_prefix(err, "cannot make the folder runs (-o FILE puts the result elsewhere)");
+    char stamp[32];
+    clock_stamp(stamp);
+    for (int k = 1; k < 1000; k++) {
+        struct text t = {0};
+        text_printf(&t, "runs/%s-%s", p->name, stamp);
+        if (k > 1) text_printf(&t, "-%d", k);
+        *stem = text_take(&t);
+        if (!taken(*stem)) return 0;
+        free(*stem);
+        *stem = NULL;
+    }
+    return err_set(err, ERR_SYSTEM, "runs/%s-%s: too many results of this second", p->name, stamp);
+}
+
+static void print_text(FILE *to, struct text *t) {
+    if (t->data) fwrite(t->data, 1, t->len, to);
+    text_free(t);
+}
+
+/* Rough and said to be: the ledger at rates of an ordinary machine, or the budget, whichever is
+ * less. */
+static double estimate_s(const struct protocol *p) {
+    const double bandwidth = 15e9, flops = 80e9;
+    double total = 0, rounds = (double)schedule_rounds(p);
+    for (size_t i = 0; i < p->n_points; i++) {
+        const struct plan *plan = &p->points[i].plan;
+        double prepare = 0;
+        for (int c = 0; c < N_CLASSES; c++) prepare += plan->prepare.bytes[c];
+        double once = fmax(plan_flops(plan) / flops, plan_bytes(plan) / bandwidth);
+        prepare = fmax(plan->prepare.flops / flops, prepare / bandwidth);
+        bool exact = p->points[i].workload->flags & WORK_ONCE;
+        total +=
+            exact ? once
+                  : prepare +
+                        rounds *
+                            fmax(0.4, (double)(p->measure.warmups + p->measure.min_samples) * once);
+    }
+    double budget = (double)p->measure.budget_ns * 1e-9;
+    return total < budget ? total : budget;
+}
+
+static void head_line(const struct protocol *p, struct text *out) {
+    char seconds[40];
+    int64_t rounds = schedule_rounds(p);
+    double estimate = estimate_s(p);
+    format_time(seconds, sizeof seconds, estimate * 1e9);
+    text_printf(out, "%s · %s\n", p->title, p->question);
+    text_printf(out, "%zu point%s × %" PRId64 " round%s ≈ %s\n", p->n_points,
+                p->n_points == 1 ? "" : "s", rounds, rounds == 1 ? "" : "s", seconds);
+}
+
+static int dry_run(const struct protocol *p) {
+    struct text out = {0};
+    char a[40], b[40], c[40];
+    head_line(p, &out);
+    text_printf(
+        &out,
+        "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget; memory and traffic are exact)\n\n");
+    text_puts(&out, "  point");
+    text_pad(&out, 10);
+    text_puts(&out, "workload");
+    text_pad(&out, 22);
+    text_puts(&out, "row");
+    text_pad(&out, 56);
+    text_puts(&out, "memory");
+    text_pad(&out, 68);
+    text_puts(&out, "traffic");
+    text_pad(&out, 80);
+    text_puts(&out, "GFLOP\n");
+    for (size_t i = 0; i < p->n_points; i++) {
+        const struct point *point = &p->points[i];
+        text_printf(&out, "  %5zu", i);
+        text_pad(&out, 10);
+        text_printf(&out, "%s", point->workload->name);
+        text_pad(&out, 22);
+        text_printf(&out, "%s%s%s", point->case_name, *point->case_name ? " " : "", point->label);
+        text_pad(&out, 56);
+        text_puts(&out, format_bytes_si(
+                            a, sizeof a,
+                            (double)(plan_live_bytes(&point->plan) + point->plan.host_bytes)));
+        text_pad(&out, 68);
+        text_puts(&out, format_bytes_si(b, sizeof b, plan_bytes(&point->plan)));
+        text_pad(&out, 80);
+        text_printf(&out, "%s\n", format_number(c, sizeof c, plan_flops(&point->plan) * 1e-9, 4));
+    }
+    print_text(stdout, &out);
+    return EXIT_OK;
+}
+
+static bool want_colour(void) {
+    const char *no = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) && !(no && *no);
+}
+
+static void next_commands(const struct tables *tables, const char *h5, struct text *out) {
+    const struct table *t = tables_peek(tables, "points");
+    const char *workload = table_rows(t) ? table_text(t, table_rows(t) - 1, "workload") : "null";
+    text_printf(out,
+                "  next: bench show --facts %s · bench plot %s --kind samples · bench help %s\n",
+                h5, h5, workload);
+}
+
+/* Table, curve and pictures of a finished file; the same words as `bench show`. */
+static int present(const char *stem, const char *h5, const struct run_request *request,
+                   struct err *err) {
+    struct tables *tables = NULL;
+    struct text out = {0}, curve = {0};
+    struct err trouble = {0};
+    int code = store_read(&tables, h5, NULL, err);
+    if (code) return code;
+    show_tables(tables, &(struct show_options){.colour = want_colour()}, &out);
+    const char *const *kinds = plot_kinds(tables);
+    if (kinds[0] && plot_ascii(tables, kinds[0], 96, 14, &curve, &trouble) == 0) {
+        text_puts(&out, "\n");
+        text_add(&out, curve.data, curve.len);
+    }
+    text_printf(&out, "\n  %s", h5);
+    if (!request->no_plot && kinds[0]) {
+        const char *scripts = data_folder("plots");
+        trouble = (struct err){0};
+        if (scripts && plot_draw(tables, kinds[0], stem, scripts, &trouble) == 0)
+            text_printf(&out, "   %s.svg   %s.png", stem, stem);
+        else
+            fprintf(stderr, "bench: no picture: %s\n",
+                    scripts ? trouble.text : "the folder of plot scripts was not found");
+    }
+    text_puts(&out, "\n");
+    next_commands(tables, h5, &out);
+    print_text(stdout, &out);
+    fflush(stdout);
+    text_free(&curve);
+    code = summary_exit(tables);
+    tables_close(&tables);
+    return code;
+}
+
+/* The journal of this run: a new one with its head, or the one to go on with (its facts must be
+ * ours). */
+static int open_journal(const struct protocol *p, const struct run_request *request,
+                        const char *path, struct journal **journal, struct tables **earlier,
+                        struct err *err) {
+    struct facts environment = {0};
+    struct tables *head = tables_create();
+    char changed[400];
+    int code = 0;
+    machine_facts(&environment, "/");
+    head_tables(p, &environment, head);
+    if (!request->resume) {
+        code = journal_create(journal, path, err);
+        if (!code) code = journal_append(*journal, JOURNAL_HEAD, head, err);
+    } else {
+        *earlier = tables_create();
+        code = journal_read(path, *earlier, NULL, NULL, err);
+        if (!code && head_changed(*earlier, head, changed, sizeof changed))
+            code = err_set(err, ERR_INPUT, "%s cannot be resumed here: %s", path, changed);
+        if (!code) code = journal_resume(journal, path, err);
+    }
+    tables_close(&head);
+    facts_free(&environment);
+    return code;
+}
+
+static int append_end(struct journal *journal, const struct supervision *s, struct err *err) {
+    struct tables *end = tables_create();
+    head_meta(end, "complete", s->complete ? "yes" : "no");
+    head_meta(end, "why_ended", s->why_ended);
+    int code = journal_append(journal, JOURNAL_END, end, err);
+    tables_close(&end);
+    return code;
+}
+
+static void say_start(const struct protocol *p, const struct run_request *request) {
+    struct text head = {0};
+    int holder = 0;
+    if (machine_lock(&holder) < 0 && holder > 0)
+        fprintf(
+            stderr,
+            "bench: another bench (process %d) is measuring on this machine: both will be disturbed\n",
+            holder);
+    if (request->quiet) return;
+    head_line(p, &head);
+    print_text(stderr, &head);
+}
+
+int run_protocol(struct protocol *p, const struct run_request *request) {
+    struct err err = {0};
+    struct journal *journal = NULL;
+    struct tables *earlier = NULL;
+    char *stem = NULL, *h5 = NULL, *log = NULL;
+    struct supervision s = {
+        .protocol = p, .no_isolate = request->no_isolate, .quiet = request->quiet};
+    int code;
+    if (p->measure.profile) range_activate(true);
+    if (request->resume) {
+        stem = must_text(request->resume);
+        stem[strlen(stem) - strlen(".journal")] = 0;
+        code = 0;
+    } else {
+        code = choose_stem(p, request, &stem, &err);
+    }
+    if (code) goto out;
+    h5 = with(stem, ".h5");
+    log = with(stem, ".journal");
+    say_start(p, request);
+    code = open_journal(p, request, log, &journal, &earlier, &err);
+    if (code) goto out;
+    s.journal = journal;
+    s.earlier = earlier;
+    struct err trouble = {0};
+    int failed = supervise(&s, &trouble); /* what was measured becomes a file all the same */
+    code = append_end(journal, &s, &err);
+    if (!code) code = store_build(log, h5, &err);
+    if (failed) {
+        fprintf(stderr, "bench: %s\n", trouble.text);
+        fprintf(stderr, "bench: what was measured is kept: bench resume %s\n", log);
+    }
+    if (code) goto out;
+    if (s.complete && !failed) unlink(log);
+    int exit_code = present(stem, h5, request, &err);
+    if (err.code) {
+        code = err.code;
+        goto out;
+    }
+    if (s.interrupted) {
+        fprintf(stderr, "bench: interrupted; what was measured is kept: bench resume %s\n", h5);
+        exit_code = EXIT_INTERRUPTED;
+    } else if (failed) {
+        exit_code = command_fail(&trouble);
+    }
+out:
+    journal_close(&journal);
+    tables_close(&earlier);
+    free(stem);
+    free(h5);
+    free(log);
+    return code ? command_fail(&err) : exit_code;
+}
+
+/* --device and --seed are --set in short. */
+static size_t gather_sets(const struct arguments *a, struct arena *arena, const char **sets,
+                          size_t most) {
+    size_t n = arguments_of(a, "--set", sets, most - 2);
+    if (argument(a, "--device")) {
+        const char *device = argument(a, "--device");
+        sets[n++] = arena_printf(arena, "device.kind=%s", device);
+    }
+    if (argument(a, "--seed"))
+        sets[n++] = arena_printf(arena, "measure.seed=%s", argument(a, "--seed"));
+    return n;
+}
+
+int run_main(const struct arguments *a, struct protocol_request *request) {
+    struct arena *arena = arena_create();
+    struct problems *problems = problems_create();
+    struct protocol *protocol = NULL;
+    struct err err = {0};
+    const char *sets[128];
+    request->sets = sets;
+    request->n_sets = gather_sets(a, arena, sets, 128);
+    request->quick = argument(a, "--quick") != NULL;
+    request->profile = argument(a, "--profile") != NULL;
+    struct run_request run = {.out = argument(a, "--output"),
+                              .no_isolate = argument(a, "--no-isolate") != NULL,
+                              .no_plot = argument(a, "--no-plot") != NULL,
+                              .quiet = argument(a, "--quiet") != NULL};
+    int code = protocol_load(&protocol, request, problems, &err);
+    if (problems_count(problems)) {
+        struct text out = {0};
+        problems_print(problems, &out);
+        print_text(stderr, &out);
+        code = EXIT_USAGE;
+    } else if (code) {
+        code = command_fail(&err);
+    } else {
+        code = argument(a, "--dry-run") ? dry_run(protocol) : run_protocol(protocol, &run);
+    }
+    protocol_close(&protocol);
+    problems_close(&problems);
+    arena_close(&arena);
+    return code;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor: owns schedule, journal, signals and workers; never touches a device; keeps what a
+ * dead worker leaves. */
+#ifndef HARNESS_SUPERVISOR_H
+#define HARNESS_SUPERVISOR_H
+#include <stdbool.h>
+#include "harness/protocol.h"
+#include "results/journal.h"
+
+struct err;
+struct tables;
+struct supervision {
+    struct protocol *protocol;
+    struct journal *journal;
+    const struct tables *earlier; /* what a resumed journal holds already, or NULL */
+    bool no_isolate, quiet;
+    /* Out: */
+    bool interrupted, complete;
+    char why_ended[240];
+};
+/* Runs all rounds; every finished visit is in the journal before the next begins. SIGINT and
+   SIGTERM end it early: the visit under way is given up, everything before stays. err: what makes
+   going on senseless (journal cannot be written, no worker starts). */
+int supervise(struct supervision *, struct err *);
+
+#endif
