@@ -13,7 +13,7 @@ void ref_read(struct device *device, const void *from, int64_t bytes, float *sin
     (void)device;
     const uint64_t *word = from;
     uint64_t all = 0;
-    for (int64_t i = 0; i < bytes / 8; i++) all += word[i];
+    for (int64_t i = 0; i < bytes / 8; i++) all = (all ^ word[i]) * 0x9e3779b97f4a7c15u;
     *sink = (float)(all >> 40);
 }
 

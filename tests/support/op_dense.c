@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of embed, linear, add_norm and gather_rows against ref: odd shapes, all formats, gaps
+ * between rows. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "tests/support/op_rig.h"
+
+static const int32_t row_counts[] = {1, 2, 3, 5, 7, 8, 9, 17, 31, 33, 64, 65};
+static const int32_t widths[] = {1,  2,  3,  8,  15,  16,  17,  31,  32, 33,
+                                 63, 64, 65, 96, 127, 128, 129, 192, 257};
+static const int32_t groups[] = {1, 7, 16, 32, 64, 128};
+static const enum dtype activations[] = {DT_F32, DT_F16, DT_BF16};
+
+/* ---- weights
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+struct matrix { /* on the host */
+    struct weight_spec spec;
+    float *w;
+};
+
+static void matrix_row(void *ctx, int64_t r, float *out) {
+    const struct matrix *m = ctx;
+    memcpy(out, m->w + r * m->spec.cols, (size_t)m->spec.cols * sizeof *out);
+}
+
+/* Deviation 1/sqrt(cols), a few outliers, one row of zeros. */
+static struct matrix matrix_make(struct op_rig *rig, const struct weight_format *format, int group,
+                                 int64_t rows, int64_t cols) {
+    struct matrix m = {.spec = {"op test", rows, cols, format->type, format->scale,
+                                format->scale == SCALE_GROUP ? group : 0}};
+    m.w = op_reals(rig, rows * cols, 1 / sqrtf((float)cols));
+    for (int i = 0; i < 3; i++) m.w[op_int(rig, 0, (int32_t)(rows * cols) - 1)] *= 8;
+    if (rows > 2)
+        memset(m.w + cols * op_int(rig, 0, (int32_t)rows - 1), 0, (size_t)cols * sizeof *m.w);
+    return m;
+}
+
+/* ---- linear
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+struct linear {
+    struct matrix parts[2];
+    int n_parts;
+    enum dtype activation;
+    int32_t rows, out, in;
+    int64_t x_stride, y_stride;
+    float *x, *bias; /* bias may be NULL */
+};
+
+static float *linear_run(struct op_rig *rig, struct op_target *target, const struct linear *c) {
+    struct weight_spec specs[2] = {c->parts[0].spec, c->parts[1].spec};
+    struct row_source sources[2] = {{matrix_row, (void *)&c->parts[0]},
+                                    {matrix_row, (void *)&c->parts[1]}};
+    struct device *device = target->device;
+    struct weight *weight = op_pack(rig, target, specs, c->n_parts, sources);
+    float *values = NULL;
+    if (weight) {
+        struct tensor x =
+            op_tensor(target, c->activation, c->rows, c->in, c->x_stride, c->x, false);
+        struct tensor y =
+            op_tensor(target, c->activation, c->rows, c->out, c->y_stride, NULL, true);
+        float *bias = c->bias ? op_buffer(target, (size_t)c->out * 4, c->bias) : NULL;
+        device->ops->linear(device, &y, &x, weight, bias, c->n_parts == 2 ? EPI_SWIGLU : EPI_NONE);
+        values = op_values(rig, target, &y);
+    }
+    device->kind->unpack(device, &weight);
+    op_release(rig, target);
+    return values;
+}
+
+static void linear_case(struct op_rig *rig, const struct weight_format *format,
+                        enum dtype activation, bool swiglu, int32_t rows, int32_t out, int32_t in) {
+    if (op_enough(rig)) return;
+    int group = OP_PICK(rig, groups);
+    struct linear c = {
+        .n_parts = swiglu ? 2 : 1, .activation = activation, .rows = rows, .out = out, .in = in};
+    for (int i = 0; i < c.n_parts; i++) c.parts[i] = matrix_make(rig, format, group, out, in);
+    c.x = op_reals(rig, (int64_t)rows * in, 1);
+    if (!swiglu && op_int(rig, 0, 1)) c.bias = op_reals(rig, out, 1);
+    c.x_stride = in + OP_PICK(rig, ((const int32_t[]){0, 0, 3, 16}));
+    c.y_stride = out + OP_PICK(rig, ((const int32_t[]){0, 0, 5, 16}));
+    op_case_name(rig, "linear %s group %d, %s, %s%s, M %d N %d K %d", format->name,
+                 c.parts[0].spec.group, dtype_names[activation], swiglu ? "swiglu" : "plain",
+                 c.bias ? " + bias" : "", rows, out, in);
+    const struct op_case ask = {.weight = format->type,
+                                .scale = format->scale,
+                                .group = c.parts[0].spec.group,
+                                .activation = activation,
+                                .epilogue = swiglu ? EPI_SWIGLU : EPI_NONE};
+    float *want =
+        op_supported(rig, &rig->ref, OP_LINEAR, &ask) ? linear_run(rig, &rig->ref, &c) : NULL;
+    if (!want) op_fail(rig, &rig->ref, "ref must do every format");
+    for (int t = 0; want && t < rig->n_targets; t++) {
+        struct op_target *target = &rig->targets[t];
+        if (!op_supported(rig, target, OP_LINEAR, &ask)) continue;
+        float *got = linear_run(rig, target, &c);
+        /* The sum's order: a few 1e-6 of outputs near 1; then one rounding may fall the other way.
+         */
+        float rtol = 2e-5f + (activation == DT_F32 ? 0 : op_ulp(activation));
+        if (got) op_compare(rig, target, "y", got, want, (int64_t)rows * out, rtol, 3e-5f);
+        free(got);
+    }
+    free(want);
+    free(c.x);
+    free(c.bias);
+    for (int i = 0; i < c.n_parts; i++) free(c.parts[i].w);
+}
+
+void op_check_linear(struct op_rig *rig) {
+    op_plan_dense(rig);
+    for (const struct weight_format *f = weight_formats; f->name; f++) {
+        for (size_t a = 0; a < sizeof activations / sizeof *activations; a++) {
+            bool main_path = activations[a] == DT_F32 && f->scale == SCALE_NONE;
+            for (int swiglu = 0; swiglu < 2; swiglu++) {
+                for (size_t m = 0; m < sizeof row_counts / sizeof *row_counts; m++)
+                    for (int i = 0; i < (main_path ? 6 : 1); i++)
+                        linear_case(rig, f, activations[a], swiglu, row_counts[m],
+                                    OP_PICK(rig, widths), OP_PICK(rig, widths));
+                linear_case(rig, f, activations[a], swiglu, 1, 896,
+                            896); /* several blocks of any tiling */
+                linear_case(rig, f, activations[a], swiglu, 9, 129, 896);
+                linear_case(rig, f, activations[a], swiglu, 3, 1153, 64);
+            }
+        }
+    }
+}
+
+/* ---- embed
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+static float *embed_run(struct op_rig *rig, struct op_target *target, const struct matrix *table,
+                        enum dtype activation, const struct op_step *step, int64_t stride) {
+    struct row_source source = {matrix_row, (void *)table};
+    struct device *device = target->device;
+    struct weight *weight = op_pack(rig, target, &table->spec, 1, &source);
+    float *values = NULL;
+    if (weight) {
+        struct step on = op_step_on(target, step);
+        struct tensor x =
+            op_tensor(target, activation, on.n_row, (int32_t)table->spec.cols, stride, NULL, true);
+        device->ops->embed(device, &x, weight, &on);
+        values = op_values(rig, target, &x);
+    }
+    device->kind->unpack(device, &weight);
+    op_release(rig, target);
+    return values;
+}
+
+static void embed_case(struct op_rig *rig, const struct weight_format *format,
+                       enum dtype activation) {
+    if (op_enough(rig)) return;
+    int32_t d = OP_PICK(rig, widths), vocab = op_int(rig, 1, 70);
+    int32_t before[3] = {0, 4, 9}, rows[3] = {op_int(rig, 1, 9), 1, 1};
+    struct matrix table = matrix_make(rig, format, OP_PICK(rig, groups), vocab, d);
+    struct op_step step;
+    op_step_make(rig, &step, op_int(rig, 1, 3), before, rows, vocab);
+    op_case_name(rig, "embed %s group %d, %s, d %d, %d rows", format->name, table.spec.group,
+                 dtype_names[activation], d, step.host.n_row);
+    const struct op_case ask = {.weight = format->type,
+                                .scale = format->scale,
+                                .group = table.spec.group,
+                                .activation = activation};
+    int64_t stride = d + OP_PICK(rig, ((const int32_t[]){0, 0, 7}));
+    op_supported(rig, &rig->ref, OP_EMBED, &ask);
+    float *want = embed_run(rig, &rig->ref, &table, activation, &step, stride);
+    for (int t = 0; want && t < rig->n_targets; t++) {
+        struct op_target *target = &rig->targets[t];
+        if (!op_supported(rig, target, OP_EMBED, &ask)) continue;
+        float *got = embed_run(rig, target, &table, activation, &step, stride);
+        if (got)
+            op_equal(rig, target, "x", got, want,
+                     (size_t)step.host.n_row * (size_t)d * sizeof *got);
+        free(got);
+    }
+    free(want);
+    free(table.w);
+}
+
+void op_check_embed(struct op_rig *rig) {
+    for (const struct weight_format *f = weight_formats; f->name; f++)
+        for (size_t a = 0; a < sizeof activations / sizeof *activations; a++)
+            for (int i = 0; i < 6; i++) embed_case(rig, f, activations[a]);
+}
+
+/* ---- add_norm
+ * --------------------------------------------------------------------------------------------------------
+ */
+
+struct add_norm {
+    enum dtype y_type, delta_type;
+    int32_t rows, d;
+    bool has_y, has_delta;
+    int64_t y_stride, residual_stride, delta_stride;
+    float *residual, *delta, *gain, eps;
+};
+
+/* y's values, then the residual's. */
+static float *add_norm_run(struct op_rig *rig, struct op_target *target, const struct add_norm *c) {
+    struct device *device = target->device;
+    int64_t n = (int64_t)c->rows * c->d;
+    struct tensor residual =
+        op_tensor(target, DT_F32, c->rows, c->d, c->residual_stride, c->residual, true);
+    struct tensor delta =
+        op_tensor(target, c->delta_type, c->rows, c->d, c->delta_stride, c->delta, false);
+    struct tensor y = op_tensor(target, c->y_type, c->rows, c->d, c->y_stride, NULL, true);
+    float *gain = op_buffer(target, (size_t)c->d * 4, c->gain);
+    device->ops->add_norm(device, c->has_y ? &y : NULL, &residual, c->has_delta ? &delta : NULL,
+                          gain, c->eps);
+    float *both = must_alloc((size_t)n * 8), *part = op_values(rig, target, &residual);
+    memcpy(both + n, part, (size_t)n * 4);
+    free(part);
+    part = op_values(rig, target, &y);
+    if (c->has_y) memcpy(both, part, (size_t)n * 4);
+    free(part);
+    op_release(rig, target);
+    return both;
+}
+
+static void add_norm_case(struct op_rig *rig, enum dtype activation, int32_t rows, int32_t d) {
+    if (op_enough(rig)) return;
+    struct add_norm c = {.y_type = activation, .delta_type = activation, .rows = rows, .d = d};
+    c.has_y = op_int(rig, 0, 5) > 0;
+    c.has_delta = !c.has_y || op_int(rig, 0, 3) > 0;
+    c.y_stride = d + OP_PICK(rig, ((const int32_t[]){0, 3}));
+    c.residual_stride = d + OP_PICK(rig, ((const int32_t[]){0, 1}));
+    c.delta_stride = d + OP_PICK(rig, ((const int32_t[]){0, 5}));
+    c.residual = op_reals(rig, (int64_t)rows * d, OP_PICK(rig, ((const float[]){1e-3f, 1, 300})));
+    c.delta = op_reals(rig, (int64_t)rows * d, 1);
+    c.gain = op_reals(rig, d, 1);
+    c.eps = OP_PICK(rig, ((const float[]){1e-6f, 1e-5f}));
+    op_case_name(rig, "add_norm %s%s%s, %d rows of %d", dtype_names[activation],
+                 c.has_y ? "" : " no y", c.has_delta ? "" : " no delta", rows, d);
+    const struct op_case ask = {.activation = activation};
+    int64_t n = (int64_t)rows * d;
+    op_supported(rig, &rig->ref, OP_ADD_NORM, &ask);
+    float *want = add_norm_run(rig, &rig->ref, &c);
+    for (int t = 0; t < rig->n_targets; t++) {
+        struct op_target *target = &rig->targets[t];
+        if (!op_supported(rig, target, OP_ADD_NORM, &ask)) continue;
+        float *got = add_norm_run(rig, target, &c);
+        float rtol = 1e-5f + (activation == DT_F32 ? 0 : op_ulp(activation));
+        op_compare(rig, target, "y", got, want, c.has_y ? n : 0, rtol, 1e-7f);
+        op_equal(rig, target, "residual", got + n, want + n, (size_t)n * 4);
+        free(got);
+    }
+    free(want);
+    free(c.residual);
+    free(c.delta);
+    free(c.gain);
+}
+
+void op_check_add_norm(struct op_rig *rig) {
+    for (size_t a = 0; a < sizeof activations / sizeof *activations; a++) {
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+            for (int i = 0; i < 4; i++)
+                add_norm_case(rig, activations[a], OP_PICK(rig, row_counts), widths[w]);
+        add_norm_case(rig, activations[a], 3, 4865);
+    }
+}
+
+/* ---- gather_rows
+ * -----------------------------------------------------------------------------------------------------
+ */
+
+static float *gather_run(struct op_rig *rig, struct op_target *target, enum dtype type, int32_t d,
+                         const float *x, const struct op_step *step) {
+    struct device *device = target->device;
+    struct step on = op_step_on(target, step);
+    struct tensor from = op_tensor(target, type, on.n_row, d, d + 3, x, false);
+    struct tensor y = op_tensor(target, type, on.n_out, d, d + 1, NULL, true);
+    device->ops->gather_rows(device, &y, &from, &on);
+    float *values = op_values(rig, target, &y);
+    op_release(rig, target);
+    return values;
+}
+
+void op_check_gather(struct op_rig *rig) {
+    for (int i = 0; i < 60; i++) {
+        enum dtype type = activations[i % 3];
+        int32_t d = OP_PICK(rig, widths), n_seq = op_int(rig, 1, 9), before[9], rows[9];
+        for (int32_t s = 0; s < n_seq; s++) {
+            before[s] = op_int(rig, 0, 20);
+            rows[s] = OP_PICK(rig, ((const int32_t[]){1, 1, 4, 13}));
+        }
+        struct op_step step;
+        op_step_make(rig, &step, n_seq, before, rows, 10);
+        step.host.n_out = op_int(rig, 1, n_seq); /* any rows, in any order, also twice */
+        for (int32_t o = 0; o < step.host.n_out; o++)
+            step.host.out_row[o] = op_int(rig, 0, step.host.n_row - 1);
+        float *x = op_reals(rig, (int64_t)step.host.n_row * d, 1);
+        op_case_name(rig, "gather_rows %s, %d of %d rows of %d", dtype_names[type], step.host.n_out,
+                     step.host.n_row, d);
+        const struct op_case ask = {.activation = type};
+        op_supported(rig, &rig->ref, OP_GATHER_ROWS, &ask);
+        float *want = gather_run(rig, &rig->ref, type, d, x, &step);
+        for (int t = 0; t < rig->n_targets; t++) {
+            struct op_target *target = &rig->targets[t];
+            if (!op_supported(rig, target, OP_GATHER_ROWS, &ask)) continue;
+            float *got = gather_run(rig, target, type, d, x, &step);
+            op_equal(rig, target, "y", got, want,
+                     (size_t)step.host.n_out * (size_t)d * sizeof *got);
+            free(got);
+        }
+        free(want);
+        free(x);
+    }
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batch invariance, where a device promises it: a row's bits alone, in any batch, split and thread
+ * count. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "tests/support/op_rig.h"
+
+enum { MOST = 65 }; /* rows of the largest batch */
+static const int32_t batches[] = {1, 2, 3, 5, 7, 9, 17, 33};
+
+/* The targets that must agree: same kind, same options but threads. */
+static size_t family(const struct op_target *target) {
+    const char *threads = strstr(target->name, " threads=");
+    return threads ? (size_t)(threads - target->name) : strlen(target->name);
+}
+
+static bool related(const struct op_target *a, const struct op_target *b) {
+    return family(a) == family(b) && strncmp(a->name, b->name, family(a)) == 0;
+}
+
+/* The first target of its family gave the expected bits, the others are held against them. */
+static const struct op_target *first_of(const struct op_rig *rig, int t) {
+    for (int i = 0; i < t; i++)
+        if (related(&rig->targets[i], &rig->targets[t])) return &rig->targets[i];
+    return NULL;
+}
+
+static bool promises(const struct op_target *target) {
+    return target->device->kind->has & DEV_BATCH_INVARIANT;
+}
+
+/* ---- linear
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+struct source {
+    const float *w;
+    int64_t cols;
+};
+
+static void source_row(void *ctx, int64_t r, float *out) {
+    const struct source *s = ctx;
+    memcpy(out, s->w + r * s->cols, (size_t)s->cols * sizeof *out);
+}
+
+struct product {
+    struct weight_spec spec;
+    const float *w, *x;
+    int32_t out, in;
+    enum epilogue epilogue;
+};
+
+static float *product_rows(struct op_rig *rig, struct op_target *target, const struct product *p,
+                           const struct weight *weight, int32_t first, int32_t rows) {
+    struct tensor x =
+        op_tensor(target, DT_F32, rows, p->in, p->in, p->x + (int64_t)first * p->in, false);
+    struct tensor y = op_tensor(target, DT_F32, rows, p->out, p->out, NULL, true);
+    target->device->ops->linear(target->device, &y, &x, weight, NULL, p->epilogue);
+    return op_values(rig, target, &y);
+}
+
+/* Returns the (MOST, out) outputs of the largest batch; every smaller batch must repeat its rows.
+ */
+static float *product_run(struct op_rig *rig, struct op_target *target, const struct product *p) {
+    struct source source = {p->w, p->in};
+    struct row_source rows = {source_row, &source};
+    struct weight *weight = op_pack(rig, target, &p->spec, 1, &rows);
+    if (!weight) return NULL;
+    float *all = product_rows(rig, target, p, weight, 0, MOST);
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+        int32_t n = batches[b], first = op_int(rig, 0, MOST - n);
+        float *some = product_rows(rig, target, p, weight, first, n);
+        op_case_name(rig, "invariance of linear %s %s, N %d K %d: rows %d ... %d of %d alone",
+                     dtype_names[p->spec.type], scale_names[p->spec.scale], p->out, p->in, first,
+                     first + n - 1, MOST);
+        op_equal(rig, target, "y", some, all + (int64_t)first * p->out,
+                 (size_t)n * (size_t)p->out * 4);
+        free(some);
+    }
+    target->device->kind->unpack(target->device, &weight);
+    op_release(rig, target);
+    return all;
+}
+
+static void product_case(struct op_rig *rig, const struct weight_format *format,
+                         enum epilogue epilogue, int32_t out, int32_t in) {
+    if (op_enough(rig)) return;
+    int64_t rows = epilogue == EPI_SWIGLU ? 2 * (int64_t)out : out;
+    int group = format->scale == SCALE_GROUP ? 32 : 0;
+    float *w = op_reals(rig, rows * in, 1), *x = op_reals(rig, (int64_t)MOST * in, 1);
+    struct product p = {
+        {"op test", rows, in, format->type, format->scale, group}, w, x, out, in, epilogue};
+    const struct op_case ask = {
+        .weight = format->type, .scale = format->scale, .group = group, .epilogue = epilogue};
+    float *kept[OP_TARGETS] = {0};
+    for (int t = 0; t < rig->n_targets; t++) {
+        struct op_target *target = &rig->targets[t];
+        if (!promises(target) || !op_supported(rig, target, OP_LINEAR, &ask)) continue;
+        kept[t] = product_run(rig, target, &p);
+        const struct op_target *first = first_of(rig, t);
+        op_case_name(rig, "invariance of linear %s %s, N %d K %d: threads",
+                     dtype_names[format->type], scale_names[format->scale], out, in);
+        if (first && kept[first - rig->targets] && kept[t])
+            op_equal(rig, target, first->name, kept[t], kept[first - rig->targets],
+                     (size_t)MOST * (size_t)out * 4);
+    }
+    for (int t = 0; t < rig->n_targets; t++) free(kept[t]);
+    free(w);
+    free(x);
+}
+
+/* ---- attention
+ * -------------------------------------------------------------------------------------------------------
+ */
+
+enum { SEQS = 3, LENGTH = 90, N_Q = 6, N_KV = 2, D_H = 64, WIDTH = (N_Q + 2 * N_KV) * D_H };
+
+/* Pushes tokens of all sequences through rope_append and attention in pieces of `piece` rows,
+   sequences [first, first + n) together, and writes o (SEQS, LENGTH, N_Q * D_H). */
+static void flow(struct op_rig *rig, struct op_target *target, enum dtype kv_type, const float *qkv,
+                 int32_t first, int32_t n, int32_t piece, float *o) {
+    struct device *device = target->device;
+    size_t values = (size_t)n * N_KV * LENGTH * D_H, size = (size_t)dtype_bits(kv_type) / 8;
+    void *zero = must_alloc(values * size);
+    struct kv kv = {.type = kv_type, .n_kv = N_KV, .d_h = D_H, .block = LENGTH};
+    kv.k = op_inout(target, values * size, zero);
+    kv.v = op_inout(target, values * size, zero);
+    if (kv_type == DT_I8) kv.k_scale = op_inout(target, values / D_H * 4, zero);
+    if (kv_type == DT_I8) kv.v_scale = op_inout(target, values / D_H * 4, zero);
+    free(zero);
+    const struct rope rope = {10000, ROPE_HALVES};
+    int held = target->n_buffers; /* the cache stays, the rest goes after each step */
+    for (int32_t at = 0; at < LENGTH; at += piece) {
+        int32_t rows = LENGTH - at < piece ? LENGTH - at : piece, before[SEQS], counts[SEQS];
+        for (int32_t s = 0; s < n; s++) before[s] = at, counts[s] = rows;
+        struct op_step step;
+        op_step_make(rig, &step, n, before, counts, 10);
+        float *x = must_alloc((size_t)(n * rows) * WIDTH * 4);
+        for (int32_t s = 0; s < n; s++)
+            memcpy(x + (int64_t)s * rows * WIDTH,
+                   qkv + ((int64_t)(first + s) * LENGTH + at) * WIDTH, (size_t)rows * WIDTH * 4);
+        struct step on = op_step_on(target, &step);
+        struct tensor in = op_tensor(target, DT_F32, n * rows, WIDTH, WIDTH, x, false);
+        struct tensor q = op_tensor(target, DT_F32, n * rows, N_Q * D_H, N_Q * D_H, NULL, true);
+        struct tensor out = op_tensor(target, DT_F32, n * rows, N_Q * D_H, N_Q * D_H, NULL, true);
+        device->ops->rope_append(device, &q, &kv, &in, &on, &rope);
+        device->ops->attention(device, &out, &q, &kv, &on, 0.125f);
+        float *got = op_values(rig, target, &out);
+        for (int32_t s = 0; s < n; s++)
+            memcpy(o + ((int64_t)(first + s) * LENGTH + at) * N_Q * D_H,
+                   got + (int64_t)s * rows * N_Q * D_H, (size_t)rows * N_Q * D_H * 4);
+        free(got);
+        free(x);
+        while (target->n_buffers > held)
+            device_free(device, target->buffers[--target->n_buffers].base);
+    }
+    op_release(rig, target);
+}
+
+static void attention_case(struct op_rig *rig, enum dtype kv_type) {
+    const struct op_case ask = {.kv = kv_type};
+    const struct step_bounds bounds = {.n_seq = SEQS,
+                                       .n_row = SEQS * LENGTH,
+                                       .n_out = SEQS,
+                                       .most_q = LENGTH,
+                                       .most_kv = LENGTH,
+                                       .n_q = N_Q,
+                                       .n_kv = N_KV,
+                                       .d_h = D_H,
+                                       .d_model = N_Q * D_H,
+                                       .d_ff = 4 * N_Q * D_H,
+                                       .vocab = 10};
+    static const int32_t pieces[] = {1, 7, 32, 64};
+    size_t bytes = (size_t)SEQS * LENGTH * N_Q * D_H * 4;
+    float *qkv = op_reals(rig, (int64_t)SEQS * LENGTH * WIDTH, 1), *kept[OP_TARGETS] = {0},
+          *other = must_alloc(bytes);
+    for (int t = 0; t < rig->n_targets; t++) {
+        struct op_target *target = &rig->targets[t];
+        if (!promises(target) || !op_supported(rig, target, OP_ATTENTION, &ask) ||
+            !op_supported(rig, target, OP_ROPE_APPEND, &ask))
+            continue;
+        op_plan(rig, target, &bounds);
+        kept[t] = must_alloc(bytes);
+        flow(rig, target, kv_type, qkv, 0, SEQS, LENGTH, kept[t]);
+        for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+            op_case_name(rig, "invariance of attention, cache %s: %d sequences in pieces of %d",
+                         dtype_names[kv_type], SEQS, pieces[i]);
+            flow(rig, target, kv_type, qkv, 0, SEQS, pieces[i], other);
+            op_equal(rig, target, "o", other, kept[t], bytes);
+        }
+        op_case_name(rig, "invariance of attention, cache %s: each sequence alone",
+                     dtype_names[kv_type]);
+        for (int32_t s = 0; s < SEQS; s++) flow(rig, target, kv_type, qkv, s, 1, 32, other);
+        op_equal(rig, target, "o", other, kept[t], bytes);
+        const struct op_target *first = first_of(rig, t);
+        op_case_name(rig, "invariance of attention, cache %s: threads", dtype_names[kv_type]);
+        if (first && kept[first - rig->targets])
+            op_equal(rig, target, first->name, kept[t], kept[first - rig->targets], bytes);
+    }
+    for (int t = 0; t < rig->n_targets; t++) free(kept[t]);
+    free(other);
+    free(qkv);
+}
+
+/* ---- add_norm
+ * --------------------------------------------------------------------------------------------------------
+ */
+
+static void norm_case(struct op_rig *rig, int32_t d) {
+    const struct op_case ask = {.activation = DT_F32};
+    float *x = op_reals(rig, (int64_t)MOST * d, 1), *gain = op_reals(rig, d, 1),
+          *kept[OP_TARGETS] = {0};
+    for (int t = 0; t < rig->n_targets; t++) {
+        struct op_target *target = &rig->targets[t];
+        if (!promises(target) || !op_supported(rig, target, OP_ADD_NORM, &ask)) continue;
+        for (int b = -1; b < (int)(sizeof batches / sizeof *batches); b++) {
+            int32_t n = b < 0 ? MOST : batches[b], first = op_int(rig, 0, MOST - n);
+            struct tensor residual =
+                op_tensor(target, DT_F32, n, d, d, x + (int64_t)first * d, true);
+            struct tensor y = op_tensor(target, DT_F32, n, d, d, NULL, true);
+            target->device->ops->add_norm(target->device, &y, &residual, NULL,
+                                          op_buffer(target, (size_t)d * 4, gain), 1e-6f);
+            float *some = op_values(rig, target, &y);
+            op_case_name(rig, "invariance of add_norm, d %d: %d rows from %d", d, n, first);
+            if (b >= 0)
+                op_equal(rig, target, "y", some, kept[t] + (int64_t)first * d,
+                         (size_t)n * (size_t)d * 4);
+            if (b < 0)
+                kept[t] = some;
+            else
+                free(some);
+            op_release(rig, target);
+        }
+        const struct op_target *first = first_of(rig, t);
+        op_case_name(rig, "invariance of add_norm, d %d: threads", d);
+        if (first && kept[first - rig->targets])
+            op_equal(rig, target, first->name, kept[t], kept[first - rig->targets],
+                     (size_t)MOST * (size_t)d * 4);
+    }
+    for (int t = 0; t < rig->n_targets; t++) free(kept[t]);
+    free(x);
+    free(gain);
+}
+
+void op_check_invariance(struct op_rig *rig) {
+    static const enum dtype kv_types[] = {DT_F32, DT_F16, DT_BF16, DT_I8};
+    for (size_t i = 0; i < 4 && !op_enough(rig); i++) attention_case(rig, kv_types[i]);
+    op_plan_dense(rig);
+    static const int32_t shapes[][2] = {{1, 64},    {3, 1},     {17, 33},  {64, 64},
+                                        {129, 127}, {320, 896}, {65, 1200}};
+    for (const struct weight_format *f = weight_formats; f->name; f++) {
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            product_case(rig, f, EPI_NONE, shapes[i][0], shapes[i][1]);
+        product_case(rig, f, EPI_SWIGLU, 96, 192);
+        product_case(rig, f, EPI_SWIGLU, 37, 65);
+    }
+    norm_case(rig, 896);
+    norm_case(rig, 65);
+}
