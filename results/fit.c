@@ -128,7 +128,7 @@ enum hinge_place fit_hinge(const double *x, const double *t, size_t n, struct hi
     h->error_line = sqrt(line_error(x, t, n) / count);
     h->error_flat = sqrt(hinge_at(x, t, n, x[n - 1], &level, &slope) / count);
     if (!(h->slope > 0)) return HINGE_ABOVE;
-    double width = (hi - lo) * 1e-6;
+    double width = (hi - lo) * 1e-3;
     if (at <= lo + width) return HINGE_BELOW;
     if (at >= hi - width) return HINGE_ABOVE;
     return HINGE_INSIDE;
