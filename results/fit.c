@@ -127,7 +127,7 @@ enum hinge_place fit_hinge(const double *x, const double *t, size_t n, struct hi
     h->error = sqrt(e / count);
     h->error_line = sqrt(line_error(x, t, n) / count);
     h->error_flat = sqrt(hinge_at(x, t, n, x[n - 1], &level, &slope) / count);
-    if (!(h->slope > 0)) return HINGE_ABOVE;
+    if (!(h->slope * (x[n - 1] - h->knee) > 1e-9 * h->level)) return HINGE_ABOVE;
     double width = (hi - lo) * 1e-3;
     if (at <= lo + width) return HINGE_BELOW;
     if (at >= hi - width) return HINGE_ABOVE;
