@@ -121,6 +121,9 @@ static void finds_the_nearest_name(void **state) {
     assert_null(text_nearest("x", names, n)); /* nothing in common */
     assert_null(text_nearest("", names, n));
     assert_null(text_nearest("seed", names, 0));
+    static const char *const tight[] = {"s", "fxy"}; /* two letters may have one edit */
+    assert_string_equal(text_nearest("sx", tight, 2), "s");
+    assert_string_equal(text_nearest("fx", tight, 2), "fxy");
     static const char *const doubled[] = {"aaaaab", "aaaaaa"};
     assert_string_equal(text_nearest("aaaaaa", doubled, 2),
                         "aaaaaa"); /* equal letters are no swap */
