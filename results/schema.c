@@ -7,7 +7,7 @@
 #define T(table, name, help) {table, name, "", help, COL_TEXT}
 
 const struct column store_schema[] = {
-    T("meta", "key", "attribute of the file's root: tool, tool_version, created, seed, protocol_name, title, question, complete, quick, profile, workers"),
+    T("meta", "key", "attribute of the file's root: tool, tool_version, created, seed, protocol_name, title, question, complete, quick, profile, workers, control_drift"),
     T("meta", "value", "its text"),
 
     T("protocol", "scope", "'protocol' or the point's index: which facts the line belongs to"),
@@ -63,6 +63,7 @@ const struct column store_schema[] = {
     T("points", "peak_site", "name of the allocation at the peak"),
     T("points", "peak_phase", "phase at the peak"),
     T("points", "binding", "element type whose peak bounds the arithmetic"),
+    T("points", "bound", "the ceiling that is met first: bandwidth or compute; empty where a ceiling was not measured"),
     T("points", "contract", "witness: none, exact, close, lossy"),
     T("points", "witness", "result in a word: exact, close, wrong, none, lossy"),
     I("points", "first_difference", "", "first differing position; none if identical"),
