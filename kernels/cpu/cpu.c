@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU device's record: opening, what runs, what is supported, and the workspace. */
+#include "kernels/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/facts.h"
+#include "base/option.h"
+#include "base/text.h"
+
+static const char *const isa_words[] = {"auto", "scalar", "avx2", "avx512", NULL};
+
+/* NULL: this build has no such level. */
+static const struct cpu_kernels *kernels_of(enum isa isa) {
+#ifdef BENCH_CPU_AVX512
+    if (isa == ISA_AVX512) return &cpu_kernels_avx512;
+#endif
+#ifdef BENCH_CPU_AVX2
+    if (isa == ISA_AVX2) return &cpu_kernels_avx2;
+#endif
+    return isa == ISA_SCALAR ? &cpu_kernels_scalar : NULL;
+}
+
+/* The best level that both the machine and this build have. */
+static enum isa best_level(void) {
+    int isa = (int)isa_best();
+    while (kernels_of((enum isa)isa) == NULL) isa--;
+    return (enum isa)isa;
+}
+
+static int choose_threads(const struct topology *t, int64_t wanted) {
+    if (wanted > 0) return (int)wanted;
+    return t->quota > 0 && t->quota < t->n_cores ? t->quota : t->n_cores;
+}
+
+static int cpu_open(struct device **device, const void *params, struct err *err) {
+    static const struct cpu_params defaults = {.pin = true, .huge_pages = true};
+    const struct cpu_params *p = params != NULL ? params : &defaults;
+    struct topology topology;
+    topology_read(&topology);
+    const enum isa best = best_level(), isa = p->isa == 0 ? best : (enum isa)(p->isa - 1);
+    if (isa > best)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "cpu: isa '%s' cannot run here; the best that can is '%s'",
+                       isa_words[p->isa], isa_words[best + 1]);
+    const int threads = choose_threads(&topology, p->threads);
+    for (int i = topology.n_cpus; i < threads; i++) /* more threads than CPUs share them */
+        topology.cpus[i] = topology.cpus[i % topology.n_cpus];
+    struct cpu *cpu = must_alloc(sizeof *cpu);
+    *cpu = (struct cpu){.base.ops = &cpu_ops,
+                        .kernels = kernels_of(isa),
+                        .topology = topology,
+                        .params = *p,
+                        .touch = true};
+    const int code = pool_create(&cpu->pool, threads, p->pin ? topology.cpus : NULL, err);
+    if (code != 0) {
+        free(cpu);
+        return code;
+    }
+    *device = &cpu->base;
+    return 0;
+}
+
+static void free_workspace(struct cpu *cpu) {
+    struct device *device = &cpu->base;
+    device_free(device, cpu->scratch);
+    device_free(device, cpu->parts);
+    device_free(device, cpu->rope.cosine);
+    cpu->scratch = cpu->parts = NULL;
+    cpu->rope = (struct rope_table){0};
+    cpu->scratch_floats = cpu->parts_floats = 0;
+}
+
+static void cpu_close(struct device **device) {
+    struct cpu *cpu = cpu_of(*device);
+    if (cpu == NULL) return;
+    free_workspace(cpu);
+    pool_close(&cpu->pool);
+    free(cpu);
+    *device = NULL;
+}
+
+static void cpu_describe(struct device *device, struct facts *facts) {
+    const struct cpu *cpu = cpu_of(device);
+    const int threads = pool_threads(cpu->pool);
+    facts_set(facts, "device.isa", cpu->kernels->name, "", "");
+    facts_set(facts, "device.isa_best", isa_words[best_level() + 1], "", "");
+    facts_printf(facts, "device.threads", "", "", "%d", threads);
+    facts_printf(facts, "device.cores", "", "", "%d", cpu->topology.n_cores);
+    if (cpu->topology.quota > 0)
+        facts_printf(facts, "device.quota", "CPUs", "", "%d", cpu->topology.quota);
+    struct text pinning = {0};
+    if (!cpu->params.pin) text_puts(&pinning, "none");
+    for (int i = 0; i < threads && cpu->params.pin; i++)
+        text_printf(&pinning, "%s%d", i > 0 ? " " : "CPU ", cpu->topology.cpus[i]);
+    facts_set(facts, "device.pinning", pinning.data, "", "");
+    text_free(&pinning);
+    facts_set(facts, "device.huge_pages",
+              !cpu->params.huge_pages ? "off"
+              : cpu->huge_pages_used  ? "asked for"
+                                      : "on",
+              "", "");
+    facts_printf(facts, "device.l2", "bytes", "", "%lld", (long long)cpu->topology.l2_bytes);
+    facts_printf(facts, "device.l3", "bytes", "", "%lld", (long long)cpu->topology.l3_bytes);
+}
+
+static bool is_float(enum dtype type) {
+    return type == DT_F32 || type == DT_F16 || type == DT_BF16;
+}
+
+static const char *refused(enum op op, const struct op_case *c) {
+    const bool ceiling = op == OP_COPY || op == OP_READ || op == OP_TRIAD || op == OP_FMA_PEAK;
+    if (op == OP_FMA_PEAK && !is_float(c->activation))
+        return "cpu multiplies floats only; integers have no kernel";
+    if (!ceiling && c->activation != DT_F32) return "cpu keeps activations in f32 only";
+    if ((op == OP_EMBED || op == OP_LINEAR) && !is_float(c->weight))
+        return "cpu has no kernels for quantized weights; ref has them";
+    if ((op == OP_EMBED || op == OP_LINEAR) && c->scale != SCALE_NONE)
+        return "floats take no scale";
+    if ((op == OP_ROPE_APPEND || op == OP_ATTENTION) && !is_float(c->kv) && c->kv != DT_I8)
+        return "cpu keeps caches in f32, f16, bf16 or int8";
+    return NULL;
+}
+
+static bool cpu_supports(struct device *device, enum op op, const struct op_case *c,
+                         const char **kernel_or_reason) {
+    static const char *const kernels[][2] = {
+        {"scalar", "scalar panels of 16 rows"},
+        {"avx2", "avx2 panels of 16 rows"},
+        {"avx512", "avx512 panels of 16 rows"},
+    };
+    const struct cpu *cpu = cpu_of(device);
+    const char *reason = refused(op, c);
+    *kernel_or_reason = reason;
+    if (reason != NULL) return false;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (strcmp(kernels[i][0], cpu->kernels->name) == 0)
+            *kernel_or_reason = kernels[i][op == OP_LINEAR || op == OP_EMBED];
+    return true;
+}
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static void *workspace(struct cpu *cpu, int64_t bytes, const char *what, bool *ok) {
+    void *p = bytes > 0 ? device_alloc(&cpu->base, (size_t)bytes, MEM_WORKSPACE, what) : NULL;
+    *ok = *ok && (p != NULL || bytes == 0);
+    return p;
+}
+
+static int cpu_plan(struct device *device, const struct step_bounds *bounds, struct err *err) {
+    struct cpu *cpu = cpu_of(device);
+    const int threads = pool_threads(cpu->pool);
+    const struct step_bounds b = *bounds;
+    bool ok = true;
+    free_workspace(cpu);
+    cpu->bounds = b;
+    int64_t floats =
+        larger(cpu_linear_scratch(), larger(cpu_attention_scratch(&b), cpu_rows_scratch(&b)));
+    cpu->scratch_floats =
+        (floats + 1039) / 16 * 16; /* whole lines and a gap, so that threads do not share sets */
+    cpu->parts_floats = cpu_attention_parts(cpu, &b);
+    cpu->scratch = workspace(cpu, threads * cpu->scratch_floats * 4, "cpu scratch", &ok);
+    cpu->parts = workspace(cpu, cpu->parts_floats * 4, "cpu attention parts", &ok);
+    const int32_t half = b.d_h / 2;
+    float *angles = workspace(cpu, 2 * (int64_t)b.most_kv * half * 4, "cpu rope", &ok);
+    cpu->rope = (struct rope_table){.cosine = angles, .capacity = b.most_kv, .half = half};
+    if (angles != NULL) cpu->rope.sine = angles + (int64_t)b.most_kv * half;
+    if (ok) return 0;
+    free_workspace(cpu);
+    return err_set(err, ERR_MEMORY, "cpu: no memory for the workspace");
+}
+
+static void cpu_transfer(struct device *device, void *to, const void *from, size_t bytes) {
+    (void)device;
+    if (bytes > 0) memcpy(to, from, bytes);
+}
+
+static int cpu_sync(struct device *device, struct err *err) {
+    struct cpu *cpu = cpu_of(device);
+    if (cpu->failed.code == 0) return 0;
+    const struct err failed = cpu->failed;
+    cpu->failed = (struct err){0};
+    return err_set(err, failed.code, "%s", failed.text);
+}
+
+bool cpu_expects(struct cpu *cpu, bool holds, const char *sentence) {
+    if (!holds && cpu->failed.code == 0) err_set(&cpu->failed, ERR_INTERNAL, "cpu: %s", sentence);
+    return holds;
+}
+
+const struct ops cpu_ops = {
+    .embed = cpu_embed,
+    .add_norm = cpu_add_norm,
+    .linear = cpu_linear,
+    .rope_append = cpu_rope_append,
+    .attention = cpu_attention,
+    .gather_rows = cpu_gather_rows,
+    .select = cpu_select,
+    .advance = cpu_advance,
+    .kv_copy_block = cpu_kv_copy_block,
+    .copy = cpu_copy,
+    .read = cpu_read,
+    .triad = cpu_triad,
+    .fma_peak = cpu_fma_peak,
+};
+
+#define FIELD(name) offsetof(struct cpu_params, name)
+static const struct option cpu_options[] = {
+    {.key = "isa",
+     .type = OPT_WORD,
+     .flags = OPT_SWEEP | OPT_IDENTITY,
+     .offset = FIELD(isa),
+     .def = "auto",
+     .words = isa_words,
+     .unit = "",
+     .help = "Instruction set of the kernels; auto takes the best that this machine has."},
+    {.key = "threads",
+     .type = OPT_INT,
+     .flags = OPT_SWEEP | OPT_IDENTITY,
+     .offset = FIELD(threads),
+     .def = "0",
+     .min = 0,
+     .max = TOPOLOGY_MOST_CPUS,
+     .unit = "threads",
+     .help =
+         "Threads that compute; 0 takes one per core that this process may use, within its cgroup's quota."},
+    {.key = "pin",
+     .type = OPT_FLAG,
+     .flags = OPT_SWEEP,
+     .offset = FIELD(pin),
+     .def = "true",
+     .unit = "",
+     .help = "Whether each thread is bound to one CPU."},
+    {.key = "huge_pages",
+     .type = OPT_FLAG,
+     .flags = OPT_SWEEP,
+     .offset = FIELD(huge_pages),
+     .def = "true",
+     .unit = "",
+     .help = "Whether large allocations ask for 2 MiB pages."},
+    {.key = NULL},
+};
+
+const struct device_kind device_cpu = {
+    .name = "cpu",
+    .brief = "this machine's processor: own pinned threads, kernels per instruction set",
+    .has = DEV_HOST_CLOCK | DEV_BATCH_INVARIANT | DEV_HOST_MEMORY,
+    .params = cpu_options,
+    .params_size = sizeof(struct cpu_params),
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .supports = cpu_supports,
+    .plan = cpu_plan,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .pack = cpu_pack,
+    .unpack = cpu_unpack,
+    .upload = cpu_transfer,
+    .download = cpu_transfer,
+    .evict = cpu_evict,
+    .sync = cpu_sync,
+};

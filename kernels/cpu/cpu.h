@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU device: its state, its packed weights, and what its files share. */
+#ifndef KERNELS_CPU_CPU_H
+#define KERNELS_CPU_CPU_H
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/cpu/topology.h"
+#include "kernels/device.h"
+
+enum {
+    BLOCK_ROWS = 144, /* rows of x in one piece of a matrix product */
+    BLOCK_K =
+        1024, /* about as many columns, so that a piece of x stays in the second-level cache */
+    GROUP_PANELS = 4, /* panels done together */
+    CHUNK =
+        64, /* positions of a cache that attention handles at once; chunks start at its multiples */
+    QUERY_ROWS = 96,        /* query rows (rows x grouped heads) of one piece of attention, about */
+    SELECT_SEGMENT = 16384, /* ids that one piece of select looks through, at least */
+    SELECT_PIECES = 512,    /* pieces at a time */
+};
+
+struct cpu_params {
+    int isa; /* word: auto, scalar, avx2, avx512 */
+    int64_t threads;
+    bool pin, huge_pages;
+};
+
+struct cpu_weight {
+    struct weight head;
+    char *data; /* (n_panels, panel_bytes) panels of kernels.h */
+    int64_t panel_bytes;
+    int64_t n_panels;
+    int n_parts;
+    int64_t *part_row;   /* (n_parts + 1) first row of each part */
+    int64_t *part_panel; /* (n_parts + 1) its first panel: every part starts a new one */
+};
+
+struct rope_table {       /* cosine and sine of positions 0 ... filled-1 for one base */
+    float *cosine, *sine; /* (capacity, half) */
+    int32_t capacity, filled, half;
+    float base;
+};
+
+struct cpu {
+    struct device base;
+    const struct cpu_kernels *kernels;
+    struct pool *pool;
+    struct topology topology;
+    struct cpu_params params;
+    struct err failed; /* the first failure since the last sync */
+    bool touch;        /* alloc writes every page at once, by all threads */
+    bool huge_pages_used;
+
+    /* workspace, from plan() */
+    struct step_bounds bounds;
+    float *scratch; /* (threads, scratch_floats) */
+    int64_t scratch_floats;
+    float *parts; /* partial results of attention split over one sequence */
+    int64_t parts_floats;
+    double best[SELECT_PIECES]; /* of select's pieces */
+    int32_t best_id[SELECT_PIECES];
+    struct rope_table rope;
+};
+
+extern const struct ops cpu_ops;
+extern const struct device_kind device_cpu;
+
+static inline struct cpu *cpu_of(struct device *device) { return (struct cpu *)device; }
+
+static inline float *cpu_scratch(struct cpu *cpu, int thread) {
+    return cpu->scratch + thread * cpu->scratch_floats;
+}
+
+/* Keeps the first failure for sync; returns whether `holds`. */
+bool cpu_expects(struct cpu *, bool holds, const char *sentence);
+
+/* memory.c */
+void *cpu_alloc(struct device *, size_t bytes);
+void cpu_free(struct device *, void *, size_t bytes);
+void cpu_evict(struct device *);
+
+/* weights.c */
+int cpu_pack(struct device *, struct weight **, const struct weight_spec *, int n,
+             const struct row_source *, struct err *);
+void cpu_unpack(struct device *, struct weight **);
+/* Row r of the stack as a place among the panels: 16 * panel + lane. */
+int64_t cpu_weight_place(const struct cpu_weight *, int64_t row);
+void cpu_weight_row(const struct cpu *, const struct cpu_weight *, int64_t row, float *out);
+
+/* Floats of scratch that one thread needs for an op under these bounds. */
+int64_t cpu_linear_scratch(void);
+int64_t cpu_attention_scratch(const struct step_bounds *);
+int64_t cpu_attention_parts(const struct cpu *, const struct step_bounds *);
+int64_t cpu_rows_scratch(const struct step_bounds *);
+
+/* linear.c, attention.c, rows.c, select.c, ceilings.c */
+void cpu_embed(struct device *, struct tensor *, const struct weight *, const struct step *);
+void cpu_add_norm(struct device *, struct tensor *, struct tensor *, const struct tensor *,
+                  const float *, float);
+void cpu_linear(struct device *, struct tensor *, const struct tensor *, const struct weight *,
+                const float *, enum epilogue);
+void cpu_rope_append(struct device *, struct tensor *, const struct kv *, const struct tensor *,
+                     const struct step *, const struct rope *);
+void cpu_attention(struct device *, struct tensor *, const struct tensor *, const struct kv *,
+                   const struct step *, float);
+void cpu_gather_rows(struct device *, struct tensor *, const struct tensor *, const struct step *);
+void cpu_select(struct device *, struct step *, const struct tensor *, const struct sampler *);
+void cpu_advance(struct device *, const struct step *, struct step *, const struct sampler *);
+void cpu_kv_copy_block(struct device *, const struct kv *, int32_t, int32_t);
+void cpu_copy(struct device *, void *, const void *, int64_t);
+void cpu_read(struct device *, const void *, int64_t, float *);
+void cpu_triad(struct device *, float *, const float *, const float *, float, int64_t);
+void cpu_fma_peak(struct device *, enum dtype, int64_t);
+
+/* Where the cache keeps (sequence s, head, position p): index of its int8 scale, and of its first
+ * value / d_h. */
+static inline int64_t cpu_kv_place(const struct kv *kv, int32_t s, int32_t head, int32_t p) {
+    const int64_t unit =
+        kv->table != NULL ? kv->table[(int64_t)s * kv->table_stride + p / kv->block] : s;
+    return (unit * kv->n_kv + head) * kv->block + p % kv->block;
+}
+
+#endif

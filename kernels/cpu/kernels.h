@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one instruction-set level offers: the inner loops. Within a level a row's result has the
+   same bits whatever rows, panels and threads it is computed with: every sum runs over k, or over
+   positions, in one fixed order. */
+#ifndef KERNELS_CPU_KERNELS_H
+#define KERNELS_CPU_KERNELS_H
+#include <stdint.h>
+
+#include "kernels/dtype.h"
+
+/* A panel is 16 weight rows interleaved: for each k the 16 values of column k. f32, f16: rows in
+   order. bf16: rows 0, 8, 1, 9, ... 7, 15, so that a shift and a mask widen 16 of them into rows
+   0-7 and rows 8-15. */
+enum { PANEL = 16 };
+
+enum {                  /* all lengths below are of floats unless said */
+       FLOAT_TYPES = 3, /* DT_F32, DT_F16, DT_BF16 index the tables */
+};
+
+struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
+    float *c;
+    const float *x;
+    const void *panels;
+    int64_t ldc, ldx, k;
+    int64_t step; /* bytes from panel to panel */
+    int m, n_panels;
+    int add;           /* whether c is added to */
+    int ahead_step;    /* bytes to prefetch per panel and two k */
+    const void *ahead; /* from here on, `step` apart: what will be read next */
+};
+
+struct cpu_kernels {
+    const char *name;
+    int rows; /* most rows of a tile */
+    void (*tile[FLOAT_TYPES])(const struct tile *);
+    /* 16 rows of k floats, ld apart, into one panel. */
+    void (*pack[FLOAT_TYPES])(void *panel, const float *rows, int64_t ld, int64_t k);
+    void (*widen[FLOAT_TYPES])(float *out, const void *in, int64_t n);
+    void (*narrow[FLOAT_TYPES])(void *out, const float *in, int64_t n);
+    void (*add)(float *y, const float *a, const float *b, int64_t n); /* y = a + b; y may be a */
+    void (*swiglu)(float *y, const float *gate, const float *up,
+                   int64_t n);                                    /* y = silu(gate) * up */
+    void (*scale)(float *y, const float *x, float by, int64_t n); /* y = x * by */
+    /* residual += delta (or NULL); y = residual / sqrt(mean(residual^2) + eps) * gain, unless y is
+     * NULL. */
+    void (*add_norm)(float *y, float *residual, const float *delta, const float *gain, float eps,
+                     int64_t n);
+    void (*rope_halves)(float *out, const float *in, const float *cosine, const float *sine,
+                        int64_t half);
+    /* out (n, 16): out[i][j] = in[j][i]; 16 rows of `in`, ld apart. */
+    void (*transpose)(float *out, const float *in, int64_t ld, int64_t n);
+    /* s (n, a multiple of 16) becomes exp(s - max) within lo ... hi-1 and 0 elsewhere; returns the
+     * maximum, *sum the sum. */
+    float (*softmax)(float *s, int64_t n, int64_t lo, int64_t hi, float *sum);
+    /* Joins the softmax part (o, m, l) of later positions into the running one; m is -inf where
+     * nothing is in yet. */
+    void (*join)(float *o, float *m, float *l, const float *part, float part_m, float part_l,
+                 int64_t n);
+    int64_t (*argmax)(
+        const float *x,
+        int64_t n); /* the first of the largest; NaN is never larger; 0 if all are NaN */
+    uint32_t (*read)(const void *from, int64_t bytes);
+    void (*copy)(void *to, const void *from, int64_t bytes, int past_caches);
+    void (*triad)(float *a, const float *b, const float *c, float s, int64_t n, int past_caches);
+    float (*fma_peak)(int64_t flops); /* a multiple of 32 */
+};
+
+extern const struct cpu_kernels cpu_kernels_scalar, cpu_kernels_avx2, cpu_kernels_avx512;
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products over packed panels, from one row (bound by reading weights) to many (bound by
+ * arithmetic). */
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+
+/* The scratch of a thread: rows of x times a group of panels, and for SwiGLU the matching group of
+   `up`, which may begin inside a panel and then reaches into one more. */
+enum {
+    GATE_COLS = GROUP_PANELS * PANEL,
+    UP_COLS = GATE_COLS + PANEL,
+    SCRATCH_COLS = GATE_COLS + UP_COLS
+};
+
+int64_t cpu_linear_scratch(void) { return BLOCK_ROWS * SCRATCH_COLS; }
+
+struct product {
+    struct cpu *cpu;
+    const struct cpu_weight *w;
+    const float *x, *bias;
+    float *y;
+    int64_t ldx, ldy;
+    int32_t m, n_blocks; /* rows, and pieces of them */
+    int64_t n_panels;    /* panels with results: those of the gate for SwiGLU */
+    int64_t n, up;       /* columns of y; SwiGLU: the place of the first row of `up`, or 0 */
+};
+
+/* acc (m, n_panels * 16), ldc apart = x (m, K) * panels first ... */
+static void multiply(const struct product *job, const float *x, int32_t m, int64_t first,
+                     int n_panels, float *acc, int64_t ldc) {
+    const struct cpu_kernels *kernels = job->cpu->kernels;
+    const struct cpu_weight *w = job->w;
+    const int64_t cols = w->head.cols, bytes = dtype_bits(w->head.type) / 8 * PANEL; /* per k */
+    const int n_tiles = (m + kernels->rows - 1) / kernels->rows;
+    const int64_t n_k = (cols + BLOCK_K - 1) / BLOCK_K;
+    struct tile t = {.ldc = ldc, .ldx = job->ldx, .step = w->panel_bytes};
+    /* Fewer rows than a block pays for: no blocks of k, each panel once from end to end. */
+    const int64_t blocks = n_tiles == 1 ? 1 : n_k;
+    const int together = n_tiles == 1 ? n_panels : 2;
+    for (int64_t b = 0; b < blocks; b++) {
+        const int64_t k0 = cols * b / blocks / 2 * 2,
+                      k1 = b + 1 == blocks ? cols : cols * (b + 1) / blocks / 2 * 2;
+        t.k = k1 - k0;
+        t.add = b > 0;
+        for (int p = 0; p < n_panels; p += together) {
+            t.n_panels = n_panels - p < together ? n_panels - p : together;
+            t.panels = w->data + (first + p) * w->panel_bytes + k0 * bytes;
+            t.ahead_step = (int)(2 * bytes) / n_tiles;
+            for (int i = 0; i < n_tiles; i++) {
+                const int32_t r0 = m * i / n_tiles, r1 = m * (i + 1) / n_tiles;
+                t.m = r1 - r0;
+                t.x = x + r0 * job->ldx + k0;
+                t.c = acc + r0 * ldc + p * PANEL;
+                t.ahead = (const char *)t.panels + t.n_panels * w->panel_bytes +
+                          i * (t.k / 2) * t.ahead_step;
+                kernels->tile[w->head.type](&t);
+            }
+        }
+    }
+}
+
+/* Panels first ... first + n - 1 for rows r0 ... r0 + m - 1. */
+static void plain_group(const struct product *job, int32_t r0, int32_t m, int64_t first, int n,
+                        float *acc) {
+    const struct cpu_weight *w = job->w;
+    multiply(job, job->x + r0 * job->ldx, m, first, n, acc, GATE_COLS);
+    int part = 0;
+    for (int p = 0; p < n; p++) {
+        while (first + p >= w->part_panel[part + 1]) part++;
+        const int64_t row = w->part_row[part] + (first + p - w->part_panel[part]) * PANEL;
+        const int64_t left = w->part_row[part + 1] - row, count = left < PANEL ? left : PANEL;
+        for (int32_t i = 0; i < m; i++) {
+            const float *from = acc + i * GATE_COLS + p * PANEL;
+            float *to = job->y + (r0 + i) * job->ldy + row;
+            if (job->bias != NULL)
+                job->cpu->kernels->add(to, from, job->bias + row, count);
+            else
+                memcpy(to, from, (size_t)count * sizeof *to);
+        }
+    }
+}
+
+static void swiglu_group(const struct product *job, int32_t r0, int32_t m, int64_t first, int n,
+                         float *acc) {
+    const int64_t column = first * PANEL, left = job->n - column,
+                  count = left < n * PANEL ? left : n * PANEL;
+    const int64_t place = job->up + column, shift = place % PANEL;
+    const int n_up = (int)((shift + count + PANEL - 1) / PANEL);
+    const float *x = job->x + r0 * job->ldx;
+    float *up = acc + BLOCK_ROWS * GATE_COLS;
+    multiply(job, x, m, first, n, acc, GATE_COLS);
+    multiply(job, x, m, place / PANEL, n_up, up, UP_COLS);
+    for (int32_t i = 0; i < m; i++)
+        job->cpu->kernels->swiglu(job->y + (r0 + i) * job->ldy + column, acc + i * GATE_COLS,
+                                  up + i * UP_COLS + shift, count);
+}
+
+/* Items are panels, all panels of one block of rows after those of the former. */
+static void do_panels(void *ctx, int64_t begin, int64_t end, int thread) {
+    const struct product *job = ctx;
+    float *acc = cpu_scratch(job->cpu, thread);
+    for (int64_t item = begin; item < end;) {
+        const int64_t block = item / job->n_panels, first = item % job->n_panels;
+        const int32_t r0 = (int32_t)(job->m * block / job->n_blocks);
+        const int32_t r1 = (int32_t)(job->m * (block + 1) / job->n_blocks);
+        int64_t n = end - item;
+        if (n > job->n_panels - first) n = job->n_panels - first;
+        if (n > GROUP_PANELS) n = GROUP_PANELS;
+        if (job->up > 0)
+            swiglu_group(job, r0, r1 - r0, first, (int)n, acc);
+        else
+            plain_group(job, r0, r1 - r0, first, (int)n, acc);
+        item += n;
+    }
+}
+
+void cpu_linear(struct device *device, struct tensor *y, const struct tensor *x,
+                const struct weight *weight, const float *bias, enum epilogue epilogue) {
+    struct cpu *cpu = cpu_of(device);
+    const struct cpu_weight *w = (const struct cpu_weight *)weight;
+    const bool swiglu = epilogue == EPI_SWIGLU;
+    const int64_t n = swiglu ? w->head.rows / 2 : w->head.rows;
+    if (!cpu_expects(cpu, cpu->scratch != NULL, "linear before plan") ||
+        !cpu_expects(cpu, x->type == DT_F32 && y->type == DT_F32,
+                     "linear: activations are f32 here") ||
+        !cpu_expects(cpu, x->cols == w->head.cols && y->cols == n && x->rows == y->rows,
+                     "linear: x, the weight and y do not fit"))
+        return;
+    struct product job = {.cpu = cpu,
+                          .w = w,
+                          .x = x->data,
+                          .bias = bias,
+                          .y = y->data,
+                          .ldx = x->stride,
+                          .ldy = y->stride,
+                          .m = x->rows,
+                          .n_blocks = (x->rows + BLOCK_ROWS - 1) / BLOCK_ROWS,
+                          .n = n,
+                          .n_panels = swiglu ? (n + PANEL - 1) / PANEL : w->n_panels,
+                          .up = swiglu ? cpu_weight_place(w, n) : 0};
+    if (job.m == 0 || n == 0) return;
+    /* Serial when a dispatch would cost more than it saves. */
+    const int64_t macs = job.m * weight->rows * weight->cols, items = job.n_blocks * job.n_panels;
+    pool_run(cpu->pool, items, GROUP_PANELS, macs < 16384 ? items : 1, do_panels, &job);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads affinity, sysfs, cgroup files and CPUID; whatever is missing counts as no limit. */
+#include "kernels/cpu/topology.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* The first line of a file without its newline; false if there is none. */
+static bool read_line(const char *path, char *line, size_t size) {
+    FILE *f = fopen(path, "re");
+    if (f == NULL) return false;
+    bool ok = fgets(line, (int)size, f) != NULL;
+    fclose(f);
+    if (ok) line[strcspn(line, "\n")] = 0;
+    return ok;
+}
+
+static long cpu_number(int cpu, const char *file) {
+    char path[128], line[64];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, file);
+    return read_line(path, line, sizeof line) ? strtol(line, NULL, 10) : -1;
+}
+
+/* Several devices may be open at once; the second must not take the first's pinning for a limit. */
+static pthread_mutex_t pin_mutex = PTHREAD_MUTEX_INITIALIZER;
+static cpu_set_t before_pins;
+static int n_pins;
+
+void topology_pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+void topology_pin_caller(int cpu) {
+    pthread_mutex_lock(&pin_mutex);
+    if (n_pins++ == 0) sched_getaffinity(0, sizeof before_pins, &before_pins);
+    pthread_mutex_unlock(&pin_mutex);
+    topology_pin(cpu);
+}
+
+void topology_unpin_caller(void) {
+    pthread_mutex_lock(&pin_mutex);
+    if (--n_pins == 0) sched_setaffinity(0, sizeof before_pins, &before_pins);
+    pthread_mutex_unlock(&pin_mutex);
+}
+
+static bool read_allowed(cpu_set_t *set) {
+    pthread_mutex_lock(&pin_mutex);
+    bool pinned = n_pins > 0;
+    if (pinned) *set = before_pins;
+    pthread_mutex_unlock(&pin_mutex);
+    return pinned || sched_getaffinity(0, sizeof *set, set) == 0;
+}
+
+/* Orders the allowed CPUs so that the first n_cores lie on different cores. */
+static void read_cores(struct topology *t) {
+    cpu_set_t set;
+    static const int most = TOPOLOGY_MOST_CPUS < CPU_SETSIZE ? TOPOLOGY_MOST_CPUS : CPU_SETSIZE;
+    int later[TOPOLOGY_MOST_CPUS], n_later = 0;
+    long core[TOPOLOGY_MOST_CPUS], package[TOPOLOGY_MOST_CPUS];
+    if (!read_allowed(&set)) {
+        long n = sysconf(_SC_NPROCESSORS_ONLN);
+        CPU_ZERO(&set);
+        for (int i = 0; i < n && i < most; i++) CPU_SET(i, &set);
+    }
+    for (int cpu = 0; cpu < most; cpu++) {
+        if (!CPU_ISSET(cpu, &set)) continue;
+        long c = cpu_number(cpu, "core_id"), p = cpu_number(cpu, "physical_package_id");
+        bool sibling = false;
+        for (int i = 0; i < t->n_cores && c >= 0 && !sibling; i++)
+            sibling = core[i] == c && package[i] == p;
+        if (sibling) {
+            later[n_later++] = cpu;
+        } else {
+            core[t->n_cores] = c;
+            package[t->n_cores] = p;
+            t->cpus[t->n_cores++] = cpu;
+        }
+    }
+    memcpy(t->cpus + t->n_cores, later, (size_t)n_later * sizeof *later);
+    t->n_cpus = t->n_cores + n_later;
+    if (t->n_cpus == 0) t->n_cpus = t->n_cores = 1; /* CPU 0 */
+}
+
+/* The path of this process in a cgroup hierarchy: v2 ("0::PATH") or a v1 controller; "" at the root
+ * or if unknown. */
+static void cgroup_path(const char *controller, char *out, size_t size) {
+    char line[4096];
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    out[0] = 0;
+    if (f == NULL) return;
+    while (fgets(line, sizeof line, f) != NULL) {
+        line[strcspn(line, "\n")] = 0;
+        char *names = strchr(line, ':');
+        char *path = names != NULL ? strchr(names + 1, ':') : NULL;
+        if (path == NULL) continue;
+        *path++ = 0;
+        bool wanted = controller == NULL ? names[1] == 0 : strstr(names + 1, controller) != NULL;
+        if (wanted && strcmp(path, "/") != 0) snprintf(out, size, "%s", path);
+    }
+    fclose(f);
+}
+
+/* Calls look(folder) for the process's cgroup and every one above it. */
+static void for_each_cgroup(const char *mount, const char *controller,
+                            void (*look)(const char *folder, void *ctx), void *ctx) {
+    char path[2048], folder[4096];
+    cgroup_path(controller, path, sizeof path);
+    for (;;) {
+        snprintf(folder, sizeof folder, "%s%s", mount, path);
+        look(folder, ctx);
+        char *slash = strrchr(path, '/');
+        if (slash == NULL) break;
+        *slash = 0;
+    }
+}
+
+static void look_quota(const char *folder, void *ctx) {
+    char path[4200], line[128];
+    double quota = -1, period = 100000, *least = ctx;
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    if (read_line(path, line, sizeof line)) {
+        if (sscanf(line, "%lf %lf", &quota, &period) < 1) return; /* "max" */
+    } else {
+        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+        if (!read_line(path, line, sizeof line)) return;
+        quota = strtod(line, NULL);
+        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+        if (read_line(path, line, sizeof line)) period = strtod(line, NULL);
+    }
+    if (quota > 0 && period > 0 && quota / period < *least) *least = quota / period;
+}
+
+static int64_t cache_bytes(int cpu, int level) {
+    for (int index = 0; index < 8; index++) {
+        char path[128], line[64];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/level", cpu,
+                 index);
+        if (!read_line(path, line, sizeof line) || strtol(line, NULL, 10) != level) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/size", cpu, index);
+        if (!read_line(path, line, sizeof line)) continue;
+        char *end;
+        int64_t v = strtol(line, &end, 10);
+        return *end == 'K' ? v << 10 : *end == 'M' ? v << 20 : v;
+    }
+    return 0;
+}
+
+void topology_read(struct topology *t) {
+    *t = (struct topology){0};
+    read_cores(t);
+    double least = 1e9;
+    for_each_cgroup("/sys/fs/cgroup", NULL, look_quota, &least);
+    for_each_cgroup("/sys/fs/cgroup/cpu", "cpu", look_quota, &least);
+    if (least < 1e9) t->quota = least < 1 ? 1 : (int)least;
+    t->l2_bytes = cache_bytes(t->cpus[0], 2);
+    t->l3_bytes = cache_bytes(t->cpus[0], 3);
+}
+
+static void look_memory(const char *folder, void *ctx) {
+    static const char *const files[2][2] = {{"memory.max", "memory.current"},
+                                            {"memory.limit_in_bytes", "memory.usage_in_bytes"}};
+    int64_t *least = ctx;
+    for (int i = 0; i < 2; i++) {
+        char path[4200], line[128], *end;
+        snprintf(path, sizeof path, "%s/%s", folder, files[i][0]);
+        if (!read_line(path, line, sizeof line)) continue;
+        long long limit = strtoll(line, &end, 10);
+        if (end == line) continue; /* "max" */
+        snprintf(path, sizeof path, "%s/%s", folder, files[i][1]);
+        long long used = read_line(path, line, sizeof line) ? strtoll(line, NULL, 10) : 0;
+        if (limit - used < *least) *least = limit > used ? limit - used : 0;
+    }
+}
+
+int64_t memory_available(void) {
+    int64_t least = INT64_MAX;
+    char line[256];
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        long long kib;
+        if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1) least = kib * 1024;
+    }
+    if (f != NULL) fclose(f);
+    for_each_cgroup("/sys/fs/cgroup", NULL, look_memory, &least);
+    for_each_cgroup("/sys/fs/cgroup/memory", "memory", look_memory, &least);
+    return least;
+}
+
+enum isa isa_best(void) {
+#if defined(__x86_64__)
+    unsigned a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return ISA_SCALAR;
+    const unsigned needed = bit_FMA | bit_OSXSAVE | bit_AVX | bit_F16C;
+    if ((c & needed) != needed) return ISA_SCALAR;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low & 6) != 6) return ISA_SCALAR; /* the system does not save ymm registers */
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & bit_AVX2) == 0) return ISA_SCALAR;
+    const unsigned wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+    if ((b & wide) != wide || (low & 0xe6) != 0xe6) return ISA_AVX2;
+    return ISA_AVX512;
+#else
+    return ISA_SCALAR;
+#endif
+}
