@@ -21,7 +21,7 @@ struct flat_params {
     double tolerance;
 };
 
-#define NUM(v) format_number((char[32]){0}, 32, v, 4)
+#define NUM(v) rows_number((char[32]){0}, v, 4)
 
 /* Largest over smallest of a ledger column among the rows. */
 static double predicted_growth(const struct tables *ts, const struct rows_group *g, int against) {

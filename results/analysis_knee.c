@@ -21,7 +21,7 @@ struct knee_params {
     double gain;
 };
 
-#define NUM(v) format_number((char[32]){0}, 32, v, 3)
+#define NUM(v) rows_number((char[32]){0}, v, 3)
 
 /* One group's data: ms per step of x items, by row and by round. */
 struct curve {
@@ -164,9 +164,8 @@ static void predict(const struct tables *ts, const struct curve *c, const char *
     const struct rows_group *g = c->g;
     double upper, before = (double)NAN, flops, bytes, f0, b0, f1 = NAN, b1;
     *p = (struct prediction){NAN, NAN, NAN, NAN, NAN, NAN, NAN, ""};
-    p->type = table_text(tables_peek(ts, "points"), g->point[0], "binding");
+    p->peak = rows_peak(ts, g->point[0], &p->type);
     summary_ceiling(ts, "bandwidth", p->type, &p->bandwidth, &upper);
-    summary_ceiling(ts, "arithmetic", p->type, &p->peak, &upper);
     if (!(p->peak > 0 && p->bandwidth > 0)) return;
     for (int32_t i = 0; i < g->n; i++) {
         ledger(ts, g->point[i], y, &flops, &bytes);

@@ -19,7 +19,7 @@ struct ratio_params {
     bool grows;
 };
 
-#define NUM(v) format_number((char[32]){0}, 32, v, 4)
+#define NUM(v) rows_number((char[32]){0}, v, 4)
 
 struct pair {
     int64_t a, b;

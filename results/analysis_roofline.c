@@ -19,7 +19,7 @@ struct roofline_params {
     const char *where;
 };
 
-#define NUM(v) format_number((char[32]){0}, 32, v, 3)
+#define NUM(v) rows_number((char[32]){0}, v, 3)
 
 static bool of_kind(const struct table *c, int64_t row, bool bandwidth, const char *type) {
     const char *name = table_text(c, row, "name");
@@ -97,9 +97,9 @@ static void write_row(struct tables *ts, const char *only_case, int64_t point, c
                        NUM(flops / bytes));
         return;
     }
-    const char *type = table_text(points, point, "binding");
-    summary_ceiling(ts, "bandwidth", type, &bandwidth, &upper);
-    summary_ceiling(ts, "arithmetic", type, &peak, &upper);
+    const char *type;
+    summary_ceiling(ts, "bandwidth", "", &bandwidth, &upper);
+    peak = rows_peak(ts, point, &type);
     double intensity = flops / bytes, rate = flops / (ms / 1e3);
     double roof = intensity * bandwidth;
     bool compute = peak < roof;

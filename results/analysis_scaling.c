@@ -20,7 +20,7 @@ struct scaling_params {
     int64_t least;
 };
 
-#define NUM(v) format_number((char[32]){0}, 32, v, 3)
+#define NUM(v) rows_number((char[32]){0}, v, 3)
 
 /* Logarithms of one group: lx (n); ly (n, n_rounds), NAN where a round has none; the last column is
  * the mean. */

@@ -156,14 +156,16 @@ void rounds_read(const struct tables *ts, const char *metric, struct rounds *r) 
     *r = (struct rounds){NULL, 0, NULL, 0};
     summary_index_make(&x, (struct tables *)ts); /* it only reads; its other users write */
     read_values(&x, metric, r, &list);           /* what is reported goes before what is derived */
-    bool derived = s.from != REPORTED && !list.n;
-    for (int64_t p = 0; p < x.n_points && derived; p++) {
-        if (!read_point(&x, p, &s, &time, tokens, &out)) continue;
+    bool *reported = must_alloc((size_t)x.n_points + 1);
+    for (size_t i = 0; i < list.n; i++) reported[r->items[i].point] = true;
+    for (int64_t p = 0; p < x.n_points && s.from != REPORTED; p++) {
+        if (reported[p] || !read_point(&x, p, &s, &time, tokens, &out)) continue;
         const struct series *from = s.from == TOKENS ? &tokens[s.token] : &out;
         for (size_t v = 0; v < from->n_visits; v++)
             add(r, &list, p, from->round[v], from->visit_mean[v]);
     }
     settle(r, list.n);
+    free(reported);
     for (int k = 0; k < N_TOKEN_METRICS; k++) series_free(&tokens[k]);
     series_free(&time);
     series_free(&out);

@@ -340,6 +340,24 @@ bool rows_is_rate(const char *unit) {
     return n > 2 && !strcmp(unit + n - 2, "/s");
 }
 
+double rows_peak(const struct tables *ts, int64_t point, const char **type) {
+    double peak, upper;
+    *type = table_text(tables_peek(ts, "points"), point, "binding");
+    summary_ceiling(ts, "arithmetic", *type, &peak, &upper);
+    if (peak > 0) return peak;
+    summary_ceiling(ts, "arithmetic", "f32", &peak, &upper);
+    if (peak > 0) *type = "f32";
+    return peak;
+}
+
+char *rows_number(char buf[32], double v, int digits) {
+    if (fabs(v) < 1e7 && !(v < floor(v)) && !(v > floor(v)))
+        snprintf(buf, 32, "%.0f", v);
+    else
+        format_number(buf, 32, v, digits);
+    return buf;
+}
+
 void rows_log_interval(const double *logs, size_t n, double *value, double *lo, double *hi) {
     double a = (double)NAN, b = (double)NAN;
     *value = exp(stats_mean(logs, n));

@@ -74,6 +74,13 @@ const char *rows_unit(const struct tables *, const char *metric); /* "" if unkno
 bool rows_exact(const struct tables *, const char *metric);       /* the same on every run */
 bool rows_is_rate(const char *unit); /* something per second: "token/s" */
 
+/* The peak that bounds a row's arithmetic: of its binding type, else of f32, as the summary's mfu
+   takes it; FLOP/s and the type. NAN if this run measured neither. */
+double rows_peak(const struct tables *, int64_t point, const char **type);
+
+/* For sentences: whole numbers as they are, others with so many significant digits. */
+char *rows_number(char buf[32], double v, int digits);
+
 /* Student t interval of the mean of n values of logarithms, carried back: *value = exp(mean);
  * bounds NAN at n < 2. */
 void rows_log_interval(const double *logs, size_t n, double *value, double *lo, double *hi);

@@ -15,7 +15,8 @@ int64_t synthetic_point(struct tables *, const char *case_name, const char *labe
 /* A swept number of a row. */
 void synthetic_key(struct tables *, int64_t point, const char *key, int64_t value);
 void synthetic_word(struct tables *, int64_t point, const char *key, const char *value);
-/* A visit of `samples` samples of ms (1 + noise * normal), all seeded by point, round and sample. */
+/* A visit of `samples` samples of ms (1 + noise * normal), all seeded by point, round and sample.
+ */
 int64_t synthetic_visit(struct tables *, int64_t point, int64_t round, double ms, int samples,
                         double noise, uint64_t seed);
 /* `rounds` visits; round means scatter by `spread`, samples around them by `spread` / 2. */
@@ -24,7 +25,7 @@ void synthetic_rounds(struct tables *, int64_t point, int rounds, double ms, dou
 /* One phase of the row that is all of it. */
 void synthetic_phase(struct tables *, int64_t point, const char *name, double items, double flops,
                      double bytes);
-/* A ceiling as its own row of workload 'ceiling' measures it; bytes/s or FLOP/s in each round. */
+/* A ceiling measured beside the rows, a percent less in each round; byte/s or FLOP/s. */
 void synthetic_ceiling(struct tables *, const char *name, const char *type, const char *unit,
                        int64_t bytes, double value, int rounds);
 /* The row of fits with that analysis and name; -1 if there is none. */
