@@ -351,7 +351,7 @@ double rows_peak(const struct tables *ts, int64_t point, const char **type) {
 }
 
 char *rows_number(char buf[32], double v, int digits) {
-    if (fabs(v) < 1e7 && !(v < floor(v)) && !(v > floor(v)))
+    if (fabs(v) < 1e7 && fabs(v - round(v)) <= 1e-9 * fabs(v))
         snprintf(buf, 32, "%.0f", v);
     else
         format_number(buf, 32, v, digits);

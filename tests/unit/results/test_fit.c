@@ -84,10 +84,8 @@ static void hinge_refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(line_is_exact),
-        cmocka_unit_test(bend_is_the_quadratic_term),
-        cmocka_unit_test(hinge_is_exact),
-        cmocka_unit_test(hinge_says_where_there_is_none),
+        cmocka_unit_test(line_is_exact),  cmocka_unit_test(bend_is_the_quadratic_term),
+        cmocka_unit_test(hinge_is_exact), cmocka_unit_test(hinge_says_where_there_is_none),
         cmocka_unit_test(hinge_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
