@@ -25,7 +25,8 @@ struct cache_case {
     struct op_step step;
     float *rows; /* qkv or q */
     struct rope rope;
-    int64_t gap; /* behind each row of the tensors */
+    int32_t slack; /* how much more than the case needs is planned */
+    int64_t gap;   /* behind each row of the tensors */
 };
 
 /* Random content everywhere, also where no token is: reading a wrong slot shows. */
@@ -104,6 +105,7 @@ static void make_case(struct op_rig *rig, struct cache_case *c, enum layout layo
     c->k = content(rig, &c->kv, n, c->slots, &c->k_scale);
     c->v = content(rig, &c->kv, n, c->slots, &c->v_scale);
     c->gap = OP_PICK(rig, ((const int32_t[]){0, 0, 4, 9}));
+    c->slack = OP_PICK(rig, ((const int32_t[]){0, 0, 1, 3}));
     c->rope.style = op_int(rig, 0, 1) ? ROPE_PAIRS : ROPE_HALVES;
     c->rope.base = OP_PICK(rig, ((const float[]){10000, 1e6f, 500000}));
 }
@@ -134,15 +136,16 @@ static struct op_case question(const struct cache_case *c) {
 
 static struct step_bounds bounds_of(const struct cache_case *c) {
     const struct step *h = &c->step.host;
-    return (struct step_bounds){.n_seq = h->n_seq,
-                                .n_row = h->n_row,
-                                .n_out = h->n_out,
-                                .most_q = h->most_q,
-                                .most_kv = h->most_kv,
-                                .n_q = c->n_q,
-                                .n_kv = c->kv.n_kv,
-                                .d_h = c->kv.d_h,
-                                .d_model = c->n_q * c->kv.d_h,
+    const int32_t more = c->slack;
+    return (struct step_bounds){.n_seq = h->n_seq + more,
+                                .n_row = h->n_row + more,
+                                .n_out = h->n_out + more,
+                                .most_q = h->most_q + more,
+                                .most_kv = h->most_kv + 50 * more,
+                                .n_q = c->n_q * (1 + more),
+                                .n_kv = c->kv.n_kv * (1 + more),
+                                .d_h = c->kv.d_h + 2 * more,
+                                .d_model = c->n_q * (1 + more) * (c->kv.d_h + 2 * more),
                                 .d_ff = 4 * c->n_q * c->kv.d_h,
                                 .vocab = 100};
 }
@@ -242,7 +245,7 @@ static const enum dtype kv_types[] = {DT_F32, DT_F16, DT_BF16, DT_I8};
 void op_check_rope_append(struct op_rig *rig) {
     for (int layout = 0; layout < N_LAYOUTS; layout++)
         for (size_t k = 0; k < 4; k++)
-            for (int i = 0; i < (layout == CONTIGUOUS ? 20 : 8); i++)
+            for (int i = 0; i < (layout == CONTIGUOUS ? 30 : 20); i++)
                 append_case(rig, (enum layout)layout, activations[i % 4], kv_types[k]);
 }
 
@@ -303,7 +306,7 @@ static void attention_case(struct op_rig *rig, enum layout layout, enum dtype ac
 void op_check_attention(struct op_rig *rig) {
     for (int layout = 0; layout < N_LAYOUTS; layout++)
         for (size_t k = 0; k < 4; k++)
-            for (int i = 0; i < (layout == CONTIGUOUS ? 24 : 10); i++)
+            for (int i = 0; i < (layout == CONTIGUOUS ? 60 : 40); i++)
                 attention_case(rig, (enum layout)layout, activations[i % 4], kv_types[k]);
 }
 

@@ -127,6 +127,8 @@ void op_check_linear(struct op_rig *rig) {
                             896); /* several blocks of any tiling */
                 linear_case(rig, f, activations[a], swiglu, 9, 129, 896);
                 linear_case(rig, f, activations[a], swiglu, 3, 1153, 64);
+                linear_case(rig, f, activations[a], swiglu, 5, 33, op_int(rig, 1000, 2100));
+                linear_case(rig, f, activations[a], swiglu, op_int(rig, 140, 300), 18, 65);
             }
         }
     }

@@ -49,6 +49,9 @@ static void select_case(struct op_rig *rig, int32_t vocab, float temperature) {
         float *row = logits + (int64_t)o * vocab, most = row[0];
         for (int32_t i = 1; i < vocab; i++) most = fmaxf(most, row[i]);
         for (int i = op_int(rig, 0, 3); i > 0; i--) row[op_int(rig, 0, vocab - 1)] = most;
+        if (op_int(rig, 0, 5) == 0) row[op_int(rig, 0, vocab - 1)] = NAN; /* never larger */
+        if (op_int(rig, 0, 9) == 0) /* nothing is possible: id 0 */
+            for (int32_t i = 0; i < vocab; i++) row[i] = -INFINITY;
         if (op_int(rig, 0, 3) == 0) /* all far below zero: 0 must not win */
             for (int32_t i = 0; i < vocab; i++) row[i] -= 1000;
     }
@@ -153,12 +156,11 @@ static void copy_on(struct op_rig *rig, struct op_target *target, const float *f
 }
 
 /* The sink's value is the device's own; it must be written and must depend on what was read. */
-static void read_on(struct op_rig *rig, struct op_target *target, size_t bytes) {
+static void read_on(struct op_rig *rig, struct op_target *target, const float *x, size_t bytes) {
     struct device *device = target->device;
-    float *ones = must_alloc(bytes), sinks[2];
+    float *zero = must_alloc(bytes), sinks[2];
     for (int i = 0; i < 2; i++) {
-        for (size_t j = 0; i && j < bytes / 4; j++) ones[j] = 1;
-        void *a = op_buffer(target, bytes, ones);
+        void *a = op_buffer(target, bytes, i ? x : zero);
         float *sink = op_buffer(target, 64, NULL);
         device->ops->read(device, a, (int64_t)bytes, sink);
         op_download(target, &sinks[i], sink, sizeof(float));
@@ -167,7 +169,7 @@ static void read_on(struct op_rig *rig, struct op_target *target, size_t bytes) 
     }
     if (f32_bits(sinks[0]) == f32_bits(sinks[1]))
         op_fail(rig, target, "read's sink ignores the data");
-    free(ones);
+    free(zero);
 }
 
 static void triad_on(struct op_rig *rig, struct op_target *target, const float *b, const float *c,
@@ -199,7 +201,7 @@ static void ceilings_on(struct op_rig *rig, struct op_target *target, const floa
     const struct op_case ask = {.activation = DT_F32};
     op_case_name(rig, "ceilings, %zu bytes", bytes);
     if (op_supported(rig, target, OP_COPY, &ask)) copy_on(rig, target, x, bytes);
-    if (op_supported(rig, target, OP_READ, &ask)) read_on(rig, target, bytes);
+    if (op_supported(rig, target, OP_READ, &ask)) read_on(rig, target, x, bytes);
     if (op_supported(rig, target, OP_TRIAD, &ask)) triad_on(rig, target, x, y, bytes);
 }
 
