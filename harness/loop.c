@@ -21,7 +21,7 @@
 #include "results/stats.h"
 #include "results/table.h"
 
-enum { WINDOW_MOST = 4096, MEMORY_ROWS_MOST = 20000, RANGES_MOST = 100000 };
+enum { WINDOW_MOST = 4096, MEMORY_ROWS_MOST = 20000, RANGES_MOST = 100000, UNMOVED_MOST = 1000 };
 #define LONG_NS 1000000000 /* an execution over 1 s: two warm-ups, two samples are enough */
 #define WARM_NS                                                                                    \
     200000000 /* shortest warm-up on a first visit: clocks and caches settle in time, not in       \
@@ -192,6 +192,11 @@ static void warm_up(struct visit *v) {
         bool enough = n >= least && elapsed >= least_ns;
         if (enough && v->steady) break;
         if (elapsed > most_ns && n >= least) break;
+        if (elapsed == 0 && n >= UNMOVED_MOST) {
+            say_state(v, "failed", "clock unresolved: %d executions took no time on it",
+                      UNMOVED_MOST);
+            break;
+        }
         int64_t t = execute(v, unit);
         if (t < 0) break;
         n = log_warmup(v, t / unit);
