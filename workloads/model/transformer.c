@@ -197,7 +197,7 @@ static int create_decode(struct session *s, struct err *err) {
     return 0;
 }
 
-static int plan_device(struct session *s, struct err *err) {
+int session_plan(struct session *s, struct err *err) {
     const struct model_shape *shape = &s->config.shape;
     struct step_bounds bounds = {.n_seq = s->spec.cache.n_seq,
                                  .n_row = s->spec.most_rows,
@@ -226,7 +226,7 @@ int session_create(struct session **out, struct model *model, const struct model
     code = cache_create(&s->cache, model->device, config, &spec->cache, err);
     if (!code) code = create_buffers(s, err);
     if (!code) code = create_decode(s, err);
-    if (!code) code = plan_device(s, err);
+    if (!code) code = session_plan(s, err);
     if (code)
         session_close(&s);
     else

@@ -55,6 +55,8 @@ void session_bytes(const struct model_config *, const struct session_spec *, int
 int session_create(struct session **, struct model *, const struct model_config *,
                    const struct session_spec *, struct err *);
 void session_close(struct session **);
+/* Tells the device this session's bounds again, after another one was created and used. */
+int session_plan(struct session *, struct err *);
 
 /* Sets the tokens resident in a sequence (back, or on after cache_load) and gives back blocks
  * beyond. */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Token streams that are distinct per sequence, and how rich they are. */
+#include "workloads/common/tokens.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/random.h"
+
+void tokens_fill(uint64_t seed, int32_t seq, int64_t vocab, int32_t first, int32_t n,
+                 int32_t *out) {
+    uint64_t key = random_key(seed, (uint64_t)seq);
+    for (int32_t i = 0; i < n; i++)
+        out[i] = (int32_t)random_below(key, (uint64_t)(first + i), (uint32_t)vocab);
+}
+
+static int ascending(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+double tokens_entropy(int32_t *tokens, int64_t n) {
+    double bits = 0;
+    qsort(tokens, (size_t)n, sizeof *tokens, ascending);
+    for (int64_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && tokens[end] == tokens[i];) end++;
+        double p = (double)(end - i) / (double)n;
+        bits -= p * log2(p);
+    }
+    return bits + 0.0; /* never -0 */
+}
+
+double tokens_stream_entropy(uint64_t seed, int32_t n_seq, int64_t vocab, int32_t n) {
+    int32_t *all = must_alloc(sizeof *all * (size_t)n_seq * (size_t)n);
+    for (int32_t s = 0; s < n_seq; s++) tokens_fill(seed, s, vocab, 0, n, all + (int64_t)s * n);
+    double bits = tokens_entropy(all, (int64_t)n_seq * n);
+    free(all);
+    return bits;
+}
