@@ -22,9 +22,6 @@
 #include "workloads/model/model.h"
 #include "workloads/workload.h"
 
-static const struct metric no_metrics[] = {{0}}; /* until results/summary.c is there */
-#define summary_metrics no_metrics
-
 static void list_workloads(struct page *page) {
     static const char *const names[] = {"workload", "what it measures"};
     page_columns(page, names, 2);

@@ -124,7 +124,6 @@ int command_fail(const struct err *err) {
     switch (err->code) {
     case ERR_INTERRUPTED: return EXIT_INTERRUPTED;
     case ERR_MEMORY:
-    case ERR_UNSUPPORTED:
     case ERR_DEVICE:
     case ERR_TIMEOUT: return EXIT_INCOMPLETE;
     default: return EXIT_USAGE;
@@ -149,7 +148,9 @@ static void flag_line(const struct flag *f, size_t column, struct text *out) {
 
 void command_describe(const struct command *c, struct text *out) {
     size_t column = 12;
-    text_printf(out, "bench %s%s%s\n", c->name, *c->usage ? " " : "", c->usage);
+    bool whole = !strncmp(c->usage, "bench ", 6);
+    if (!whole) text_printf(out, "bench %s%s", c->name, *c->usage ? " " : "");
+    text_printf(out, "%s\n", c->usage);
     page_wrap(out, 2, c->brief);
     text_puts(out, "\n");
     for (const struct flag *f = c->flags; f && f->name; f++) {

@@ -14,9 +14,7 @@
 
 /* In the order of `bench help`; hidden ones have no group. */
 const struct command *const all_commands[] = {
-    &command_list,
-    &command_help,
-    NULL,
+    &command_list, &command_help, &command_docs, &command_worker, NULL,
 };
 
 static const struct command *find_command(const char *name) {

@@ -16,9 +16,6 @@
 #include "results/summary.h"
 #include "workloads/workload.h"
 
-static const struct metric no_metrics[] = {{0}}; /* until results/summary.c is there */
-#define summary_metrics no_metrics
-
 static void heading(struct text *out, const char *title) { text_printf(out, "\n%s\n", title); }
 
 static void paragraphs(struct text *out, const char *text) {
@@ -149,8 +146,9 @@ bool topic_page(const char *kind, const char *word, struct text *out) {
     }
     const struct analysis *a = any || !strcmp(kind, "analysis") ? analysis_find(word) : NULL;
     if (a) return analysis_page(a, out), true;
-    const struct exporter *e = any || !strcmp(kind, "format") ? exporter_find(word) : NULL;
-    if (e) {
+    for (const struct exporter *const *x = all_exporters; *x; x++) {
+        const struct exporter *e = *x;
+        if (strcmp(e->name, word) || !(any || !strcmp(kind, "format"))) continue;
         text_printf(out, "format %s: %s\n  bench export FILE --format %s\n", e->name, e->brief,
                     e->name);
         return true;

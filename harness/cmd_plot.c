@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `bench plot`: pictures of a result. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "harness/command.h"
+#include "harness/protocol.h"
+#include "plots/plot.h"
+#include "results/store.h"
+
+enum { ASCII_WIDTH = 90, ASCII_HEIGHT = 20 };
+
+static const char *choose_kind(const struct tables *tables, const char *wanted, struct err *err) {
+    const char *const *kinds = plot_kinds(tables);
+    size_t n = 0;
+    struct text list = {0};
+    while (kinds[n]) n++;
+    if (!n) {
+        err_set(err, ERR_INPUT, "there is nothing to draw in this result");
+        return NULL;
+    }
+    if (!wanted) return kinds[0];
+    for (size_t i = 0; i < n; i++) {
+        if (!strcmp(kinds[i], wanted)) return kinds[i];
+        text_printf(&list, "%s%s", i ? ", " : "", kinds[i]);
+    }
+    const char *near = text_nearest(wanted, kinds, n);
+    err_set(err, ERR_INPUT, "no plot '%.60s' for this result%s%s%s; it has %s", wanted,
+            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
+    text_free(&list);
+    return NULL;
+}
+
+static int draw(const struct tables *tables, const struct arguments *a, struct err *err) {
+    const char *kind = choose_kind(tables, argument(a, "--kind"), err);
+    const char *file = a->words[0], *named = argument(a, "--output");
+    if (!kind) return err->code;
+    if (argument(a, "--ascii")) {
+        struct text out = {0};
+        int code = plot_ascii(tables, kind, ASCII_WIDTH, ASCII_HEIGHT, &out, err);
+        if (!code && out.len) fwrite(out.data, 1, out.len, stdout);
+        text_free(&out);
+        return code;
+    }
+    const char *scripts = data_folder("plots");
+    size_t n = strlen(file);
+    char *stem = must_text(named ? named : file);
+    if (!named && n > 3 && !strcmp(file + n - 3, ".h5")) stem[n - 3] = 0;
+    int code = scripts ? plot_draw(tables, kind, stem, scripts, err)
+                       : err_set(err, ERR_INPUT, "the folder of plot scripts was not found");
+    if (!code) printf("%s.svg\n%s.png\n", stem, stem);
+    free(stem);
+    return code;
+}
+
+static const struct flag flags[] = {
+    {"--kind", "-k", "KIND", "What to draw",
+     "knee, scaling, roofline, memory or samples; default: what suits the result", false},
+    {"--ascii", NULL, NULL, "Output", "with characters, on the terminal", false},
+    {"--output", "-o", "STEM", "Output", "STEM.svg and STEM.png; default: beside the result",
+     false},
+    {0},
+};
+
+static int plot_main(int argc, char **argv) {
+    struct arguments a;
+    struct err err = {0};
+    struct tables *tables = NULL;
+    int code = command_parse(&command_plot, argc, argv, &a);
+    if (code) return code < 0 ? EXIT_OK : code;
+    if (a.n_words != 1) {
+        fprintf(stderr, "bench plot: one result file is needed\n");
+        return EXIT_USAGE;
+    }
+    if (store_read(&tables, a.words[0], NULL, &err) || draw(tables, &a, &err))
+        code = command_fail(&err);
+    tables_close(&tables);
+    return code;
+}
+
+const struct command command_plot = {
+    .name = "plot",
+    .usage = "FILE [--kind KIND] [--ascii] [-o STEM]",
+    .brief = "pictures of a result: knee, scaling, roofline, memory, samples",
+    .group = "Look at results",
+    .flags = flags,
+    .main = plot_main,
+};

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* docs/protocol.md, docs/metrics.md and docs/format.md: what the tables say, as Markdown. */
+#include <string.h>
+
+#include "base/metric.h"
+#include "base/option.h"
+#include "base/text.h"
+#include "harness/protocol.h"
+#include "harness/sections.h"
+#include "harness/topics.h"
+#include "kernels/device.h"
+#include "results/analysis.h"
+#include "results/store.h"
+#include "results/summary.h"
+#include "results/table.h"
+#include "workloads/workload.h"
+
+static void head(struct text *out, const char *title, const char *lead) {
+    text_printf(out,
+                "<!-- Made by `bench docs docs` from the tables in the sources: edit those. -->\n"
+                "# %s\n\n%s\n",
+                title, lead);
+}
+
+/* A cell of a Markdown table: a bar would end it. */
+static void cell(struct text *out, const char *s) {
+    for (; *s; s++) {
+        if (*s == '|') text_puts(out, "\\");
+        text_add(out, *s == '\n' ? " " : s, 1);
+    }
+}
+
+static void options_table(struct text *out, const struct option *table) {
+    if (!table || !table->key) {
+        text_puts(out, "\nNo keys.\n");
+        return;
+    }
+    text_puts(out, "\n| key | default | allowed | meaning | axis |\n|---|---|---|---|---|\n");
+    for (const struct option *o = table; o->key; o++) {
+        struct text allowed = {0};
+        option_allowed(o, &allowed);
+        if (o->unit && *o->unit) text_printf(&allowed, " %s", o->unit);
+        text_printf(out, "| `%s` | ", o->key);
+        cell(out, !o->def ? "required" : *o->def ? o->def : "\"\"");
+        text_puts(out, " | ");
+        cell(out, allowed.data);
+        text_puts(out, " | ");
+        cell(out, o->help);
+        text_printf(out, " | %s |\n", o->flags & OPT_SWEEP ? "yes" : "");
+        text_free(&allowed);
+    }
+}
+
+static void paragraphs(struct text *out, const char *help) {
+    if (help && *help) text_printf(out, "\n%s\n", help);
+}
+
+/* Examples are indented for the terminal by four, which is a code block already. */
+static void example(struct text *out, const char *toml) {
+    if (toml) text_printf(out, "\n%s", toml);
+}
+
+void topic_protocol_document(struct text *out) {
+    head(
+        out, "Protocols",
+        "A protocol is one TOML file that asks a question. The same pages: `bench help protocol`.");
+    for (const struct section *s = all_sections; s->name; s++) {
+        text_printf(out, "\n## %s\n\n%s.\n", s->title, s->brief);
+        paragraphs(out, s->help);
+        example(out, s->example);
+        if (s->options) options_table(out, s->options);
+    }
+    text_puts(out, "\n## Workloads\n");
+    for (const struct workload *const *w = all_workloads; *w; w++) {
+        text_printf(out, "\n### %s\n\n%s.\n", (*w)->name, (*w)->brief);
+        paragraphs(out, (*w)->help);
+        if ((*w)->flags & WORK_MODEL) text_puts(out, "\nTakes `[model]`.\n");
+        options_table(out, (*w)->params);
+    }
+    text_puts(out, "\n## Devices\n");
+    /* Devices that a build may leave out are not listed: the document is the same from every build.
+     */
+    for (const struct device_kind *const *d = all_devices; *d; d++) {
+        if (!strncmp((*d)->name, "cuda", 4)) continue;
+        text_printf(out, "\n### %s\n\n%s.\n", (*d)->name, (*d)->brief);
+        options_table(out, (*d)->params);
+    }
+    text_puts(out, "\n## Analyses\n");
+    for (const struct analysis *const *a = all_analyses; *a; a++) {
+        text_printf(out, "\n### %s\n\n%s.\n", (*a)->name, (*a)->brief);
+        options_table(out, (*a)->params);
+    }
+}
+
+static void metrics_table(struct text *out, const struct metric *metrics) {
+    static const char *const better[] = {"", "lower", "higher"};
+    text_puts(out, "\n| metric | unit | better | exact | meaning |\n|---|---|---|---|---|\n");
+    for (const struct metric *m = metrics; m->name; m++) {
+        text_printf(out, "| `%s` | %s | %s | %s | ", m->name, m->unit, better[m->better],
+                    m->exact ? "yes" : "");
+        cell(out, m->help);
+        text_puts(out, " |\n");
+    }
+}
+
+void topic_metrics_document(struct text *out) {
+    head(
+        out, "Metrics",
+        "What the numbers of a row are called and mean. A rate names its numerator and its denominator; an exact "
+        "metric is the same on every run.");
+    text_puts(out, "\n## Of every run\n");
+    metrics_table(out, summary_metrics);
+    for (const struct workload *const *w = all_workloads; *w; w++) {
+        text_printf(out, "\n## %s\n\nPhases:", (*w)->name);
+        for (const struct phase *p = (*w)->phases; p && p->name; p++)
+            text_printf(out, "%s `%s` (counts: %s)", p == (*w)->phases ? "" : ",", p->name,
+                        p->item);
+        text_puts(out, ".\n");
+        if ((*w)->metrics && (*w)->metrics->name) metrics_table(out, (*w)->metrics);
+    }
+}
+
+void topic_format_document(struct text *out) {
+    static const char *const types[] = {"int64", "float64", "text"};
+    const char *table = "";
+    head(
+        out, "The result file",
+        "HDF5: each table is a group, each column a 1-D dataset, all of a group equally long, so that a group "
+        "opens as a data frame. Numbers carry a `unit` attribute and every column an `xxh64`. In float64 columns "
+        "a NaN, in int64 columns the smallest value, stands for 'no number'; the row's state says why. `meta` is "
+        "the attributes of the root. Swept keys and probe channels are further columns of `points` and `samples`.");
+    text_printf(out, "\nFormat %d.\n", STORE_FORMAT);
+    for (const struct column *c = store_schema; c->table; c++) {
+        if (strcmp(table, c->table)) {
+            text_printf(out, "\n## %s\n\n| column | type | unit | meaning |\n|---|---|---|---|\n",
+                        c->table);
+            table = c->table;
+        }
+        text_printf(out, "| `%s` | %s | %s | ", c->name, types[c->type], c->unit);
+        cell(out, c->help);
+        text_puts(out, " |\n");
+    }
+}

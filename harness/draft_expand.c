@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases and axes to points, and the shapes of models to their keys. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "harness/draft.h"
+#include "results/table.h"
+#include "workloads/model/model.h"
+
+enum {
+    MOST_PROBLEMS = 100
+}; /* beyond that nobody reads on, and a sweep could repeat them for ever */
+
+/* --- shapes --- */
+
+static bool plain_name(const char *name) {
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+    return n && !name[n] && name[0] != '.' && n <= 64;
+}
+
+/* The text of models/NAME.toml: from a result that is replayed, beside the protocol, or from our
+ * own folder. */
+static char *shape_text(struct draft *d, const char *name, size_t *len, struct err *err) {
+    char path[PATH_MAX], *data = NULL;
+    const struct tables *stored = d->request->stored;
+    const struct table *files = stored ? tables_peek(stored, "files") : NULL;
+    const char *ours = data_folder("protocols");
+    snprintf(path, sizeof path, "models/%s.toml", name);
+    for (int64_t i = 0; files && i < table_rows(files); i++) {
+        if (strcmp(table_text(files, i, "path"), path)) continue;
+        data = must_text(table_text(files, i, "text"));
+        *len = strlen(data);
+        return data;
+    }
+    const char *folders[] = {d->folder, ours};
+    for (size_t i = 0; i < 2; i++) {
+        int n =
+            folders[i] ? snprintf(path, sizeof path, "%s/models/%s.toml", folders[i], name) : -1;
+        if (n < 0 || (size_t)n >= sizeof path || !file_exists(path)) continue;
+        return file_read(path, TOML_MOST_BYTES, &data, len, err) ? NULL : data;
+    }
+    return NULL;
+}
+
+static void unknown_shape(struct draft *d, const char *name, const char *origin) {
+    struct names names = {0};
+    struct text list = {0};
+    char path[PATH_MAX];
+    const char *folders[] = {d->folder, data_folder("protocols")};
+    for (size_t i = 0; i < 2; i++) {
+        if (!folders[i]) continue;
+        snprintf(path, sizeof path, "%s/models", folders[i]);
+        names_of_folder(&names, path, ".toml");
+    }
+    names_sort(&names);
+    names_join(&names, &list);
+    const char *near = names_nearest(&names, name);
+    problem_at(d->problems, draft_place(origin), NULL,
+               "%smodel.shape: no shape is called '%.64s'%s%s%s; there are %s",
+               strchr(origin, ':') ? "" : "--set ", name, near ? "; did you mean '" : "",
+               near ? near : "", near ? "'?" : "", list.data);
+    names_free(&names);
+    text_free(&list);
+}
+
+static void remember_file(struct protocol *p, const char *path, const char *text) {
+    void *made = arena_alloc(p->arena, (p->n_files + 1) * sizeof *p->files);
+    if (p->n_files) memcpy(made, p->files, p->n_files * sizeof *p->files);
+    p->files = made;
+    p->files[p->n_files].path = path;
+    p->files[p->n_files++].text = text;
+}
+
+static void shape_settings(struct draft *d, struct shape_file *shape, const char *file,
+                           const struct toml_entry *entries, size_t n) {
+    struct names allowed = {0};
+    names_add_options(&allowed, shape_options, "");
+    for (size_t i = 0; i < n; i++) {
+        const struct toml_entry *e = &entries[i];
+        const char *origin = arena_printf(d->arena, "%s:%d:%d", file, e->key_line, e->key_col);
+        if (!option_find(shape_options, e->path)) {
+            draft_unknown(d, origin, e->path, file, &allowed);
+            continue;
+        }
+        struct setting *s = draft_grow(d->arena, &shape->settings.items, &shape->settings.n,
+                                       &shape->settings.cap, sizeof *s);
+        *s = (struct setting){.key = arena_printf(d->arena, "shape.%s", e->path),
+                              .origin = origin,
+                              .value = e->text,
+                              .kind = e->kind};
+    }
+    names_free(&allowed);
+}
+
+const struct settings *draft_shape(struct draft *d, const char *name, const char *origin) {
+    for (size_t i = 0; i < d->n_shapes; i++)
+        if (!strcmp(d->shapes[i].name, name))
+            return d->shapes[i].found ? &d->shapes[i].settings : NULL;
+    struct shape_file *shape =
+        draft_grow(d->arena, &d->shapes, &d->n_shapes, &d->cap_shapes, sizeof *shape);
+    struct err err = {0};
+    size_t len = 0, n = 0;
+    struct toml_entry *entries = NULL;
+    char *text = plain_name(name) ? shape_text(d, name, &len, &err) : NULL;
+    *shape = (struct shape_file){.name = name};
+    if (!text && !err.code) {
+        unknown_shape(d, name, origin);
+        return NULL;
+    }
+    const char *file = arena_printf(d->arena, "models/%s.toml", name);
+    if (err.code || toml_read(text, len, file, d->arena, &entries, &n, &err)) {
+        problem_at(d->problems, "", NULL, "%s", err.text);
+        free(text);
+        return NULL;
+    }
+    remember_file(d->protocol, file, arena_textn(d->arena, text, len));
+    free(text);
+    shape_settings(d, shape, file, entries, n);
+    shape->found = true;
+    return &shape->settings;
+}
+
+/* --- points --- */
+
+static size_t axis_length(const struct draft *d, const struct axis *axis) {
+    size_t n = axis->keys[0].n;
+    return d->request->quick && n > 3 ? 3 : n;
+}
+
+/* --quick takes the first, the middle and the last value. */
+static size_t axis_index(const struct draft *d, const struct axis *axis, size_t digit) {
+    size_t n = axis->keys[0].n;
+    if (!d->request->quick || n <= 3) return digit;
+    return digit == 0 ? 0 : digit == 1 ? n / 2 : n - 1;
+}
+
+size_t case_digit(const struct draft *d, const struct plan_case *c, size_t point, size_t axis) {
+    for (size_t i = c->n_axes; i-- > axis + 1;) point /= axis_length(d, c->axes[i]);
+    return axis_index(d, c->axes[axis], point % axis_length(d, c->axes[axis]));
+}
+
+static const struct axis_value *swept_value(const struct draft *d, const struct plan_case *c,
+                                            size_t point, const char *key) {
+    for (size_t i = 0; i < c->n_axes; i++)
+        for (size_t k = 0; k < c->axes[i]->n_keys; k++)
+            if (!strcmp(c->axes[i]->keys[k].key, key))
+                return &c->axes[i]->keys[k].items[case_digit(d, c, point, i)];
+    return NULL;
+}
+
+/* All that the point is given, the shape's own keys first; false if the shape is not there. */
+static bool point_facts(struct draft *d, const struct plan_case *c, size_t point,
+                        struct facts *facts) {
+    if (c->workload->flags & WORK_MODEL) {
+        const struct axis_value *v = swept_value(d, c, point, "model.shape");
+        const char *name = v ? v->text : NULL, *origin = v ? v->origin : "";
+        for (size_t i = 0; i < c->n_settings && !v; i++)
+            if (!strcmp(c->settings[i]->key, "model.shape")) {
+                name = c->settings[i]->value;
+                origin = c->settings[i]->value_origin;
+            }
+        const struct settings *shape = name ? draft_shape(d, name, origin) : NULL;
+        if (name && !shape) return false;
+        for (size_t i = 0; shape && i < shape->n; i++)
+            facts_set(facts, shape->items[i].key, shape->items[i].value, "",
+                      shape->items[i].origin);
+    }
+    for (size_t i = 0; i < c->n_settings; i++) {
+        const struct setting *s = c->settings[i];
+        const char *value = s->value;
+        if (s->bad) continue;
+        if (!strcmp(s->key, "device.kind")) value = c->device->name;
+        facts_set(facts, s->key, value, "", s->origin);
+    }
+    for (size_t i = 0; i < c->n_axes; i++)
+        for (size_t k = 0; k < c->axes[i]->n_keys; k++) {
+            const struct axis_key *key = &c->axes[i]->keys[k];
+            const struct axis_value *v = &key->items[case_digit(d, c, point, i)];
+            facts_set(facts, key->key, v->text, "", v->origin);
+        }
+    return true;
+}
+
+/* "batch" unless another axis of the case has a key that ends so. */
+static const char *short_key(const struct plan_case *c, const char *key) {
+    const char *last = strrchr(key, '.') + 1;
+    for (size_t i = 0; i < c->n_axes; i++)
+        for (size_t k = 0; k < c->axes[i]->n_keys; k++) {
+            const char *other = c->axes[i]->keys[k].key;
+            if (strcmp(other, key) && !strcmp(strrchr(other, '.') + 1, last)) return key;
+        }
+    return last;
+}
+
+static void make_label(struct draft *d, const struct plan_case *c, struct point *p) {
+    struct text label = {0}, cell = {0};
+    text_add(&label, "", 0);
+    text_puts(&cell, p->cell ? p->cell : "");
+    for (size_t i = 0; i < c->n_axes; i++)
+        for (size_t k = 0; k < c->axes[i]->n_keys; k++) {
+            const char *key = c->axes[i]->keys[k].key, *value = facts_get(&p->facts, key, "");
+            const struct option *o = case_option(c, key);
+            text_printf(&label, "%s%s=%s", label.len ? " " : "", short_key(c, key), value);
+            /* What is swept tells rows apart, whatever else it decides. */
+            if (o && !(o->flags & OPT_IDENTITY)) text_printf(&cell, " %s=%s", key, value);
+        }
+    p->label = arena_text(d->arena, label.data);
+    if (p->cell && strcmp(cell.data, p->cell)) {
+        p->cell = arena_text(d->arena, cell.data);
+        p->cell_hash = hash_bytes(cell.data, cell.len, 0);
+    }
+    text_free(&label);
+    text_free(&cell);
+}
+
+static void expand_case(struct draft *d, struct plan_case *c, struct protocol *p) {
+    c->first_point = p->n_points;
+    for (size_t i = 0; i < c->n_points && problems_count(d->problems) < MOST_PROBLEMS; i++) {
+        struct facts facts = {0};
+        struct point *point = &p->points[p->n_points];
+        *point =
+            (struct point){.index = (int64_t)p->n_points, .case_name = c->scope->name, .label = ""};
+        if (point_facts(d, c, i, &facts)) {
+            point_parse(point, &facts, d->arena, d->problems, NULL);
+            make_label(d, c, point);
+            p->n_points++;
+        } else {
+            c->bad = true;
+        }
+        facts_free(&facts);
+    }
+}
+
+/* Points of each case, bounded before any is made; false if there are too many. */
+static bool count_points(struct draft *d, size_t *total) {
+    *total = 0;
+    for (size_t i = 0; i < d->n_plans; i++) {
+        struct plan_case *c = &d->plans[i];
+        c->n_points = !c->bad;
+        for (size_t a = 0; a < c->n_axes && !c->bad; a++) {
+            size_t n = axis_length(d, c->axes[a]);
+            c->n_points = n && c->n_points > SIZE_MAX / 2 / n ? SIZE_MAX / 2 : c->n_points * n;
+        }
+        if (c->n_points > PROTOCOL_MOST_POINTS - *total) {
+            problem_at(d->problems, c->n_axes ? draft_place(c->axes[0]->origin) : "", NULL,
+                       "more than 100,000 points%s%s", *c->scope->name ? " up to case " : "",
+                       c->scope->name);
+            return false;
+        }
+        *total += c->n_points;
+    }
+    return true;
+}
+
+static void add_swept(struct draft *d, const struct plan_case *c, size_t *cap) {
+    struct protocol *p = d->protocol;
+    for (size_t i = 0; i < c->n_axes; i++)
+        for (size_t k = 0; k < c->axes[i]->n_keys; k++) {
+            const char *key = c->axes[i]->keys[k].key;
+            const struct option *o = case_option(c, key);
+            bool have = !o;
+            for (size_t j = 0; j < p->n_swept; j++) have |= !strcmp(p->swept[j].key, key);
+            if (have) continue;
+            struct swept_key *s = draft_grow(d->arena, &p->swept, &p->n_swept, cap, sizeof *s);
+            *s = (struct swept_key){key, o->type, o->unit ? o->unit : ""};
+        }
+}
+
+static int by_cell(const void *a, const void *b) {
+    const struct point *x = *(const struct point *const *)a, *y = *(const struct point *const *)b;
+    int order = strcmp(x->cell ? x->cell : "", y->cell ? y->cell : "");
+    return order ? order : x->index < y->index ? -1 : 1;
+}
+
+/* Rows are told apart by their cells alone, here and in every later comparison. */
+static void check_cells(struct draft *d) {
+    struct protocol *p = d->protocol;
+    const struct point **sorted = must_alloc((p->n_points + 1) * sizeof *sorted);
+    for (size_t i = 0; i < p->n_points; i++) sorted[i] = &p->points[i];
+    qsort(sorted, p->n_points, sizeof *sorted, by_cell);
+    for (size_t i = 1; i < p->n_points && problems_count(d->problems) < MOST_PROBLEMS; i++) {
+        const struct point *a = sorted[i - 1], *b = sorted[i];
+        if (!a->cell || !b->cell || strcmp(a->cell, b->cell)) continue;
+        const struct plan_case *c = &d->plans[0];
+        for (size_t j = 0; j < d->n_plans; j++)
+            if ((size_t)b->index >= d->plans[j].first_point && d->plans[j].n_points)
+                c = &d->plans[j];
+        const char *at = c->n_axes ? c->axes[c->n_axes - 1]->keys[0].origin : c->scope->origin;
+        problem_at(d->problems, draft_place(at ? at : ""), NULL,
+                   "two points are the same: %s%s%s and %s%s%s", a->case_name,
+                   *a->case_name ? " " : "", *a->label ? a->label : "(no sweep)", b->case_name,
+                   *b->case_name ? " " : "", *b->label ? b->label : "(no sweep)");
+    }
+    free(sorted);
+}
+
+void draft_expand(struct draft *d) {
+    struct protocol *p = d->protocol;
+    size_t total, cap = 0;
+    if (!count_points(d, &total)) return;
+    p->points = arena_alloc(d->arena, (total + 1) * sizeof *p->points);
+    for (size_t i = 0; i < d->n_plans; i++) {
+        if (d->plans[i].bad) continue;
+        add_swept(d, &d->plans[i], &cap);
+        expand_case(d, &d->plans[i], p);
+    }
+    check_cells(d);
+}

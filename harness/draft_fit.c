@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Refusals before the start: memory that this machine has not, and a budget that no machine could
+ * keep. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "harness/draft.h"
+#include "workloads/model/model.h"
+
+/* --- memory --- */
+
+struct demand {
+    double weights, kv, work, total;
+};
+static struct demand demand_of(const struct plan *plan) {
+    struct demand d = {0};
+    for (int c = 0; c < N_CLASSES; c++) {
+        double bytes = (double)plan->bytes[c];
+        if (c == MEM_WEIGHT || c == MEM_SCALE)
+            d.weights += bytes;
+        else if (c == MEM_KV)
+            d.kv += bytes;
+        else
+            d.work += bytes;
+    }
+    d.work += (double)plan->host_bytes;
+    d.total = d.weights + d.kv + d.work;
+    return d;
+}
+
+/* Only devices that live in the host's memory are bounded by it. */
+static bool in_host_memory(const struct point *p) {
+    return p->device->has & DEV_HOST_MEMORY && !(p->device->has & DEV_VIRTUAL_CLOCK);
+}
+static bool fits(const struct plan *plan, int64_t limit) {
+    return demand_of(plan).total <= (double)limit;
+}
+
+static const struct plan_case *case_of(const struct draft *d, const struct point *p,
+                                       size_t *local) {
+    for (size_t i = 0; i < d->n_plans; i++) {
+        const struct plan_case *c = &d->plans[i];
+        if (c->bad || (size_t)p->index < c->first_point ||
+            (size_t)p->index >= c->first_point + c->n_points)
+            continue;
+        *local = (size_t)p->index - c->first_point;
+        return c;
+    }
+    return NULL;
+}
+
+static bool is_swept(const struct plan_case *c, const char *key) {
+    for (size_t i = 0; i < c->n_axes; i++)
+        for (size_t k = 0; k < c->axes[i]->n_keys; k++)
+            if (!strcmp(c->axes[i]->keys[k].key, key)) return true;
+    return false;
+}
+
+/* The point again with another weight format. */
+static bool fits_as(const struct point *p, int format, int64_t limit, struct demand *demand) {
+    struct model_config config = p->config;
+    struct plan plan;
+    memset(&plan, 0, sizeof plan);
+    if (weight_formats[format].scale == SCALE_TENSOR) return false; /* it fits, but serves nobody */
+    config.params.type = format;
+    p->workload->plan(p->params, &config, &plan);
+    *demand = demand_of(&plan);
+    return demand->total <= (double)limit;
+}
+
+/* The widest weight format with which the point fits, as a --set. */
+static void suggest_type(const struct plan_case *c, const struct point *p, int64_t limit,
+                         struct text *out) {
+    char w[40], kv[40], work[40];
+    if (!p->has_model || is_swept(c, "model.type") || p->config.params.group) return;
+    for (int f = 0; weight_formats[f].name; f++) {
+        struct demand d;
+        if (f == p->config.params.type || !fits_as(p, f, limit, &d)) continue;
+        text_printf(out, "%s--set model.type=%s (%s + %s + %s)", out->len ? ", or " : "",
+                    weight_formats[f].name, format_bytes_si(w, sizeof w, d.weights),
+                    format_bytes_si(kv, sizeof kv, d.kv),
+                    format_bytes_si(work, sizeof work, d.work));
+        return;
+    }
+}
+
+/* The values of an axis all of whose points fit, as a --set; nothing if all or none of them do. */
+static void suggest_axis(const struct draft *d, const struct plan_case *c, size_t axis,
+                         int64_t limit, struct text *out) {
+    const struct axis *a = c->axes[axis];
+    bool *good = must_alloc(a->keys[0].n * sizeof *good);
+    size_t count = 0, listed = 0;
+    if (a->n_keys == 1) {
+        for (size_t v = 0; v < a->keys[0].n; v++) good[v] = true;
+        for (size_t i = 0; i < c->n_points; i++)
+            if (!fits(&d->protocol->points[c->first_point + i].plan, limit))
+                good[case_digit(d, c, i, axis)] = false;
+        for (size_t v = 0; v < a->keys[0].n; v++) count += good[v];
+    }
+    if (count && count < a->keys[0].n) {
+        text_printf(out, "%s--set sweep.%s=[", out->len ? ", or " : "", a->keys[0].key);
+        for (size_t v = 0; v < a->keys[0].n; v++)
+            if (good[v]) text_printf(out, "%s%s", listed++ ? "," : "", a->keys[0].items[v].text);
+        text_puts(out, "]");
+    }
+    free(good);
+}
+
+static void refuse_memory(struct draft *d, const struct point *p, size_t more, int64_t limit) {
+    struct demand need = demand_of(&p->plan);
+    size_t local = 0;
+    const struct plan_case *c = case_of(d, p, &local);
+    char a[40], b[40], e[40], sum[40], have[40];
+    struct text advice = {0}, line = {0};
+    int64_t ram = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    text_printf(&line, "refused: ");
+    if (p->has_model)
+        text_printf(&line, "%s weights + %s KV%s%s + %s work = ",
+                    format_bytes_si(a, sizeof a, need.weights),
+                    format_bytes_si(b, sizeof b, need.kv), *p->label ? " at " : "", p->label,
+                    format_bytes_si(e, sizeof e, need.work));
+    text_printf(&line, "%s%s%s; this machine has %s (%s)",
+                format_bytes_si(sum, sizeof sum, need.total),
+                !p->has_model && *p->label ? " at " : "", p->has_model ? "" : p->label,
+                format_bytes_si(have, sizeof have, (double)limit),
+                limit < ram ? "limit of this process" : "all of its memory");
+    if (more) text_printf(&line, "; %zu more point%s too large", more, more > 1 ? "s are" : " is");
+    if (c) {
+        suggest_type(c, p, limit, &advice);
+        for (size_t i = 0; i < c->n_axes; i++) suggest_axis(d, c, i, limit, &advice);
+    }
+    if (advice.len) {
+        struct text would = {0};
+        text_printf(&would, "would fit: %s", advice.data);
+        problem_at(d->problems, "", would.data, "%s", line.data);
+        text_free(&would);
+    } else {
+        problem_at(d->problems, "", NULL, "%s", line.data);
+    }
+    text_free(&advice);
+    text_free(&line);
+}
+
+static void fit_memory(struct draft *d) {
+    const struct protocol *p = d->protocol;
+    int64_t limit = memory_limit();
+    const struct point *worst = NULL;
+    size_t more = 0;
+    for (size_t i = 0; i < p->n_points; i++) {
+        const struct point *point = &p->points[i];
+        if (!in_host_memory(point) || fits(&point->plan, limit)) continue;
+        if (worst) more++;
+        if (!worst || demand_of(&point->plan).total > demand_of(&worst->plan).total) worst = point;
+    }
+    if (worst) refuse_memory(d, worst, more, limit);
+}
+
+/* --- time --- */
+
+enum { LEAST_ROUNDS = 5 };
+/* Faster than any machine that a host device runs on: what does not fit even so is refused; the
+ * plan shows the rest. */
+static const double host_bandwidth = 400e9, host_flops = 5e12;
+
+static double least_seconds(const struct point *p, const struct plan *plan) {
+    double t = 0, bytes = 0;
+    (void)p;
+    for (int i = 0; i < MAX_PHASES; i++) {
+        bytes = 0;
+        for (int c = 0; c < N_CLASSES; c++) bytes += plan->work[i].bytes[c];
+        double by_bytes = bytes / host_bandwidth, by_flops = plan->work[i].flops / host_flops;
+        t += by_bytes > by_flops ? by_bytes : by_flops;
+    }
+    return t;
+}
+
+/* Executions of a point that one round cannot do without (measurement.md section 1). */
+static double least_executions(const struct measure_params *m, const struct point *p,
+                               double seconds) {
+    bool slow = seconds > 1;
+    double warm = slow ? (m->warmups < 2 ? (double)m->warmups : 2) : (double)m->warmups;
+    double samples = m->stop == STOP_SAMPLES      ? (double)m->samples
+                     : slow && m->min_samples > 2 ? 2
+                                                  : (double)m->min_samples;
+    if (p->workload->flags & WORK_ONCE) return 1;
+    if (warm * seconds > (double)m->warmup_ns * 1e-9) warm = 1; /* its own budget ends it */
+    return warm + samples;
+}
+
+static void fit_time(struct draft *d) {
+    const struct protocol *p = d->protocol;
+    const struct measure_params *m = &p->measure;
+    double rounds = m->rounds ? (double)m->rounds : LEAST_ROUNDS, sum = 0, worst = 0;
+    const struct point *dearest = NULL;
+    const struct setting *s = settings_find(&d->measure, "measure.budget");
+    char need[40], have[40], one[40];
+    for (size_t i = 0; i < p->n_points; i++) {
+        const struct point *point = &p->points[i];
+        if (!in_host_memory(point)) continue;
+        double seconds = least_seconds(point, &point->plan);
+        double cost = seconds * least_executions(m, point, seconds);
+        sum += point->workload->flags & WORK_ONCE ? cost : rounds * cost;
+        if (cost > worst) worst = cost, dearest = point;
+    }
+    if (!dearest || sum * 1e9 <= (double)m->budget_ns) return;
+    problem_at(
+        d->problems, s ? draft_place(s->origin) : "", NULL,
+        "measure.budget: %g rounds of %zu points need at least %s even at 400 GB/s and 5 TFLOP/s "
+        "(%s of it a round for %s%s%s), and the budget is %s",
+        rounds, p->n_points, format_time(need, sizeof need, sum * 1e9),
+        format_time(one, sizeof one, worst * 1e9), dearest->case_name,
+        *dearest->case_name ? " " : "", *dearest->label ? dearest->label : "the point",
+        format_time(have, sizeof have, (double)m->budget_ns));
+}
+
+void draft_fit(struct draft *d) {
+    fit_memory(d);
+    fit_time(d);
+}
