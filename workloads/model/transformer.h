@@ -95,8 +95,10 @@ int session_decode(struct session *, struct err *);
 /* The forward pass alone: at most nine ops a layer, written once for all devices. */
 void session_forward(struct session *, const struct step *);
 
+/* A view of out row o alone: select, advance and next then touch nothing else. */
+struct step step_out(const struct step *, int32_t o);
 /* step->next from the logits, greedily; then into the decode step. */
-void session_select(struct session *, struct step *);
+void session_select(struct session *, struct step *); /* a step of this session, or a view of one */
 void session_advance(struct session *, const struct step *from);
 struct tensor session_logits(const struct session *, const struct step *); /* (n_out, vocab) */
 /* Copies step->next (n_out) to the host; waits for it. */

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workload `generate`: a whole generation, with the cache or by recomputing everything for each
+ * token. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/option.h"
+#include "base/problems.h"
+#include "workloads/common/plain.h"
+#include "workloads/common/tokens.h"
+#include "workloads/model/ledger.h"
+#include "workloads/workload.h"
+
+enum { MODE_CACHED, MODE_RECOMPUTE };
+enum { LOGITS_LAST, LOGITS_ALL };
+enum { PHASE_PREFILL, PHASE_DECODE };
+
+struct generate_params {
+    int64_t prompt, tokens, batch;
+    int mode, logits;
+};
+struct generate_self {
+    struct run *run;
+    struct generate_params params;
+    struct model_config config;
+    struct model *model;
+    struct session *session;
+    struct inputs *inputs;
+    int32_t
+        *text; /* (batch, prompt + tokens) the prompt and what was sampled in the last execution */
+    struct step last;  /* of the last execution */
+    int64_t allocated; /* device bytes of session and inputs, by the allocator */
+    uint64_t device_hash;
+};
+
+static const char *const mode_words[] = {"cached", "recompute", NULL};
+static const char *const logits_words[] = {"last", "all", NULL};
+#define PARAM(field)                                                                               \
+    .offset = offsetof(struct generate_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
+static const struct option params[] = {
+    {.key = "prompt",
+     .type = OPT_INT,
+     PARAM(prompt),
+     .def = "16",
+     .min = 1,
+     .max = 1 << 24,
+     .unit = "tokens",
+     .help = "Tokens of each prompt (P)."},
+    {.key = "tokens",
+     .type = OPT_INT,
+     PARAM(tokens),
+     .def = "32",
+     .min = 1,
+     .max = 1 << 24,
+     .unit = "tokens",
+     .help = "Tokens generated for each prompt (n)."},
+    {.key = "batch",
+     .type = OPT_INT,
+     PARAM(batch),
+     .def = "1",
+     .min = 1,
+     .max = 4096,
+     .unit = "sequences",
+     .help = "Sequences that are generated together."},
+    {.key = "mode",
+     .type = OPT_WORD,
+     PARAM(mode),
+     .def = "cached",
+     .words = mode_words,
+     .unit = "",
+     .help =
+         "cached: keys and values are kept; recompute: each token feeds the whole sequence again."},
+    {.key = "logits",
+     .type = OPT_WORD,
+     PARAM(logits),
+     .def = "last",
+     .words = logits_words,
+     .unit = "",
+     .help =
+         "Rows that get logits: the last of each sequence, or all that are fed (as a plain implementation does: E04)."},
+    {0},
+};
+static const struct phase phases[] = {{"prefill", "prompt token"}, {"decode", "token"}, {0}};
+static const struct mark marks[] = {{"token", PHASE_DECODE}, {0}};
+static const struct metric metrics[] = {
+    {"positions", "position",
+     "Positions pushed through the model for each sequence: P + n - 1, or n P + n (n - 1) / 2 (E01).",
+     BETTER_LOWER, true},
+    {"kv_bytes", "byte",
+     "Cache at the end by formula: batch (P + n - 1) tokens in all layers; recompute: in one layer (E04, E09).",
+     BETTER_LOWER, true},
+    {"method_bytes", "byte",
+     "What this mode keeps on the device beside the weights, by formula: cache, activations, logits, steps.",
+     BETTER_LOWER, true},
+    {"method_bytes_allocated", "byte", "The same by the allocator: must be equal (R16, R17).",
+     BETTER_LOWER, true},
+    {"token_entropy", "bit", "Entropy of the generated ids; 0 if one token repeats.", BETTER_NONE,
+     false},
+    {0},
+};
+
+static int64_t capacity_of(const struct generate_params *p) {
+    return p->prompt + p->tokens - 1; /* the last sampled token is never fed back (E09) */
+}
+
+/* Rows of one sequence in the largest step. */
+static int64_t rows_of(const struct generate_params *p) {
+    return p->mode == MODE_RECOMPUTE ? capacity_of(p) : p->prompt;
+}
+
+static struct session_spec spec_of(const struct generate_params *p) {
+    int64_t rows = p->batch * rows_of(p);
+    return (struct session_spec){.cache = {.n_seq = (int32_t)p->batch,
+                                           .capacity = (int32_t)capacity_of(p),
+                                           .most_q = (int32_t)rows_of(p),
+                                           .one_layer = p->mode == MODE_RECOMPUTE},
+                                 .most_rows = (int32_t)rows,
+                                 .most_out = (int32_t)(p->logits == LOGITS_ALL ? rows : p->batch)};
+}
+
+static void add_method_bytes(const struct generate_params *p, const struct model_config *config,
+                             int64_t *bytes) {
+    struct session_spec spec = spec_of(p);
+    session_bytes(config, &spec, bytes);
+    bytes[MEM_STATE] += inputs_bytes(spec.cache.n_seq, 1, spec.most_rows, spec.most_out);
+}
+
+static void check(const void *params_, const struct model_config *config,
+                  struct problems *problems) {
+    const struct generate_params *p = params_;
+    (void)config;
+    if (p->batch * (p->prompt + p->tokens) > INT32_MAX / 4)
+        problem(problems, "workload.tokens", "workload.batch",
+                "%" PRId64 " sequences of %" PRId64 " tokens are more than 2^29 tokens", p->batch,
+                p->prompt + p->tokens);
+    if (p->mode == MODE_RECOMPUTE && ledger_positions(p->prompt, p->tokens, false) > (int64_t)1
+                                                                                         << 40)
+        problem(problems, "workload.tokens", "workload.mode",
+                "recomputing %" PRId64 " tokens never ends", p->tokens);
+}
+
+/* The ledger of a mode: prefill, and what follows. */
+static void add_work(const struct generate_params *p, const struct model_config *config,
+                     struct work *prefill, struct work *decode) {
+    bool every = p->logits == LOGITS_ALL;
+    ledger_prompt(prefill, config, p->batch, 0, p->prompt, 0, every);
+    if (p->mode == MODE_CACHED) {
+        ledger_decode(decode, config, p->batch, p->prompt, p->tokens - 1);
+        return;
+    }
+    for (int64_t i = 1; i < p->tokens; i++)
+        ledger_prompt(decode, config, p->batch, 0, p->prompt + i, 0, every);
+}
+
+static void plan(const void *params_, const struct model_config *config, struct plan *plan) {
+    const struct generate_params *p = params_;
+    int64_t scales = 0;
+    add_work(p, config, &plan->work[PHASE_PREFILL], &plan->work[PHASE_DECODE]);
+    plan->work[PHASE_PREFILL].items = (double)(p->batch * p->prompt);
+    plan->work[PHASE_DECODE].items = (double)(p->batch * (p->tokens - 1));
+    struct generate_params plain = *p;
+    plain.mode = MODE_RECOMPUTE;
+    plain.logits = LOGITS_LAST;
+    add_work(&plain, config, &plan->prepare, &plan->prepare);
+    plan->bytes[MEM_WEIGHT] += model_weight_bytes(config, &scales);
+    plan->bytes[MEM_SCALE] += scales;
+    add_method_bytes(p, config, plan->bytes);
+    plan->host_bytes = (int64_t)sizeof(int32_t) * p->batch * (p->prompt + p->tokens);
+    plan->most_marks = p->batch * p->tokens + 2;
+    plan->peak_bytes = 0;
+    plan->binding_type = DT_F32;
+}
+
+static int64_t text_stride(const struct generate_params *p) { return p->prompt + p->tokens; }
+
+/* Bytes of the live set that a session makes: weights and what a device keeps for itself stand
+ * apart. */
+static int64_t live_bytes(struct device *device) {
+    return tracker_live(device->tracker, -1) - tracker_live(device->tracker, MEM_WEIGHT) -
+           tracker_live(device->tracker, MEM_WORKSPACE);
+}
+
+static int prepare(void *s, const void *params_, const struct model_config *config, struct run *run,
+                   struct err *err) {
+    struct generate_self *self = s;
+    self->run = run;
+    self->params = *(const struct generate_params *)params_;
+    self->config = *config;
+    const struct generate_params *p = &self->params;
+    const struct session_spec spec = spec_of(p);
+    self->text = must_alloc(sizeof *self->text * (size_t)(p->batch * text_stride(p)));
+    for (int32_t q = 0; q < (int32_t)p->batch; q++)
+        tokens_fill(run_seed(run), q, config->shape.vocab, 0, (int32_t)p->prompt,
+                    self->text + q * text_stride(p));
+    int code = run_model(run, &self->model, err);
+    if (code) return code;
+    self->device_hash = plain_device_hash(run_device(run));
+    int64_t before = live_bytes(run_device(run));
+    code = session_create(&self->session, self->model, &self->config, &spec, err);
+    if (!code)
+        code = inputs_create(&self->inputs, self->session, 1, spec.most_rows, spec.most_out, err);
+    self->allocated = live_bytes(run_device(run)) - before;
+    return code;
+}
+
+/* Lengths to zero, and the prompt's step into the inputs. */
+static int start(struct session *session, struct inputs *inputs, const int32_t *text,
+                 const struct generate_params *p, int64_t rows, struct err *err) {
+    for (int32_t q = 0; q < session->spec.cache.n_seq; q++) session_set_length(session, q, 0);
+    inputs_clear(inputs);
+    int code = inputs_prompt(inputs, text, (int32_t)text_stride(p), 0, (int32_t)rows, 0,
+                             p->logits == LOGITS_ALL, err);
+    if (!code) inputs_upload(inputs);
+    return code;
+}
+
+static void reset(void *s) {
+    struct generate_self *self = s;
+    struct err err = {0};
+    /* Cannot fail: it fitted when it was planned; execute would say so. */
+    start(self->session, self->inputs, self->text, &self->params, self->params.prompt, &err);
+    session_start(self->session, NULL);
+}
+
+/* Selects for each sequence and reads the ids into column `at` of the text. Where all rows have
+   logits, only the last row of each sequence is looked at. */
+static void sample(struct session *session, struct step *step, int32_t *text, int64_t stride,
+                   int64_t at) {
+    const int32_t n_seq = step->n_seq, rows = step->n_out / n_seq;
+    for (int32_t q = 0; q < n_seq; q++) {
+        struct step one = step_out(step, (q + 1) * rows - 1);
+        if (rows > 1 || q == 0) session_select(session, rows > 1 ? &one : step);
+        session_next(session, &one, text + q * stride + at);
+    }
+}
+
+static void mark(struct generate_self *self) {
+    for (int32_t q = 0; q < (int32_t)self->params.batch; q++) run_mark(self->run, 0, q, 1);
+}
+
+static int continue_cached(struct generate_self *self, struct err *err) {
+    struct session *session = self->session;
+    const struct generate_params *p = &self->params;
+    const struct step *from = inputs_step(self->inputs, 0);
+    for (int64_t i = 1; i < p->tokens; i++) {
+        session_advance(session, from);
+        int code = session_decode(session, err);
+        if (code) return code;
+        sample(session, &session->decode, self->text, text_stride(p), p->prompt + i);
+        mark(self);
+        from = &session->decode;
+    }
+    self->last = p->tokens > 1 ? session->decode : *from;
+    return 0;
+}
+
+static int continue_recompute(struct generate_self *self, struct err *err) {
+    struct session *session = self->session;
+    const struct generate_params *p = &self->params;
+    for (int64_t i = 1; i < p->tokens; i++) {
+        int code = start(session, self->inputs, self->text, p, p->prompt + i, err);
+        if (!code) code = session_run(session, self->inputs, 0, err);
+        if (code) return code;
+        sample(session, inputs_step(self->inputs, 0), self->text, text_stride(p), p->prompt + i);
+        mark(self);
+    }
+    self->last = *inputs_step(self->inputs, 0);
+    return 0;
+}
+
+static void execute(void *s) {
+    struct generate_self *self = s;
+    const struct generate_params *p = &self->params;
+    struct err err = {0};
+    run_phase(self->run, PHASE_PREFILL);
+    int code = session_run(self->session, self->inputs, 0, &err);
+    if (!code) {
+        sample(self->session, inputs_step(self->inputs, 0), self->text, text_stride(p), p->prompt);
+        mark(self);
+        run_phase(self->run, PHASE_DECODE);
+        code =
+            p->mode == MODE_CACHED ? continue_cached(self, &err) : continue_recompute(self, &err);
+    }
+    if (code) run_fail(self->run, "%s", err.text);
+}
+
+/* The plain path: one sequence alone, everything recomputed for every token. */
+static int recompute_alone(struct generate_self *self, int32_t seq, struct plain *plain,
+                           struct err *err) {
+    struct generate_params p = self->params;
+    p.batch = 1;
+    p.mode = MODE_RECOMPUTE;
+    p.logits = LOGITS_LAST;
+    const struct session_spec spec = spec_of(&p);
+    const size_t prompt_bytes = sizeof(int32_t) * (size_t)p.prompt;
+    struct session *alone = NULL;
+    struct inputs *inputs = NULL;
+    int32_t *text = must_alloc(sizeof *text * (size_t)text_stride(&p));
+    memcpy(text, self->text + seq * text_stride(&p), prompt_bytes);
+    int code = session_create(&alone, self->model, &self->config, &spec, err);
+    if (!code) code = inputs_create(&inputs, alone, 1, spec.most_rows, spec.most_out, err);
+    for (int64_t i = 0; !code && i < p.tokens; i++) {
+        code = start(alone, inputs, text, &p, p.prompt + i, err);
+        if (!code) code = session_run(alone, inputs, 0, err);
+        if (code) break;
+        struct step *step = inputs_step(inputs, 0);
+        sample(alone, step, text, text_stride(&p), p.prompt + i);
+        plain_record(plain, alone, step, 0, (int32_t)i, text[p.prompt + i]);
+    }
+    if (!code) code = self->model->device->kind->sync(self->model->device, err);
+    inputs_close(&inputs);
+    session_close(&alone);
+    free(text);
+    return code;
+}
+
+static int witness(void *s, struct witness *w, struct err *err) {
+    struct generate_self *self = s;
+    const struct generate_params *p = &self->params;
+    struct device *device = self->model->device;
+    const size_t bytes = plain_bytes(device, (int32_t)p->tokens, self->config.shape.vocab);
+    const int32_t rows = self->last.n_out / self->last.n_seq;
+    int code = 0;
+    bool replan = false;
+    plain_begin(w, device, "each sequence against recomputing it alone for every token");
+    for (int32_t q = 0; !code && q < (int32_t)p->batch; q++) {
+        char key[140];
+        bool ready;
+        void *own;
+        snprintf(key, sizeof key,
+                 "generate %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %" PRId64 " %" PRId64
+                 " %" PRId32,
+                 model_hash(&self->config), self->device_hash, run_seed(self->run), p->prompt,
+                 p->tokens, q);
+        struct plain *plain = plain_piece(self->run, key, bytes, &ready, &own);
+        if (!ready) {
+            plain_clear(plain, device, (int32_t)p->tokens, self->config.shape.vocab);
+            code = recompute_alone(self, q, plain, err);
+            if (!code && !own) run_snapshot_ready(self->run, key);
+            replan = true;
+        }
+        if (!code)
+            plain_compare(w, plain, self->session, &self->last, (q + 1) * rows - 1,
+                          self->text + q * text_stride(p) + p->prompt, 1, (int32_t)p->prompt);
+        free(own);
+    }
+    if (!code && replan) code = session_plan(self->session, err);
+    return code;
+}
+
+static void report(void *s, struct values *values) {
+    struct generate_self *self = s;
+    const struct generate_params *p = &self->params;
+    int64_t bytes[N_CLASSES] = {0}, sum = 0, kv[N_CLASSES] = {0};
+    struct session_spec spec = spec_of(p);
+    add_method_bytes(p, &self->config, bytes);
+    for (int c = 0; c < N_CLASSES; c++) sum += bytes[c];
+    cache_bytes(&self->config, &spec.cache, kv);
+    values_set(values, "positions",
+               (double)ledger_positions(p->prompt, p->tokens, p->mode == MODE_CACHED));
+    values_set(values, "kv_bytes", (double)kv[MEM_KV]);
+    values_set(values, "method_bytes", (double)sum);
+    values_set(values, "method_bytes_allocated", (double)self->allocated);
+    int32_t *generated = must_alloc(sizeof *generated * (size_t)(p->batch * p->tokens));
+    for (int64_t q = 0; q < p->batch; q++)
+        memcpy(generated + q * p->tokens, self->text + q * text_stride(p) + p->prompt,
+               sizeof *generated * (size_t)p->tokens);
+    values_set(values, "token_entropy", tokens_entropy(generated, p->batch * p->tokens));
+    free(generated);
+}
+
+static void dispose(void *s) {
+    struct generate_self *self = s;
+    inputs_close(&self->inputs);
+    session_close(&self->session);
+    free(self->text);
+}
+
+const struct workload workload_generate = {
+    .name = "generate",
+    .brief =
+        "a whole generation, with the KV cache or by recomputing: the same tokens at what price",
+    .help =
+        "Question: what does the KV cache save, in time and in memory, and does it change a single token? (seeds E01-E04)\n"
+        "Inside the timing: from the prompt's first row to the last of `tokens` sampled ids, greedy, ids read after each\n"
+        "step. cached: one pass over the prompt, then one row a step. recompute: every step feeds the whole sequence\n"
+        "again and keeps nothing (building that step's arrays is inside). Outside: the prompts, emptying the cache, the\n"
+        "comparison.\n"
+        "Phases: prefill (item: prompt token), to the first id; decode (item: token), the other n - 1. Mark: token.\n"
+        "Formulas: positions P + n - 1 against n P + n (n - 1) / 2 (E01). Memory of a mode beside the weights = cache +\n"
+        "activations + logits + step arrays: cached has n_layers of cache and P rows of activations, recompute one\n"
+        "layer of cache (its keys and values do not outlive the layer) and P + n - 1 rows. logits = last gives recompute\n"
+        "the benefit of needing one row of logits only; logits = all is what a plain implementation does, and there the\n"
+        "logits make most of recompute's peak (E04).\n"
+        "Witness: tokens and last logits of each sequence equal those of recomputing it alone: exact where the device\n"
+        "computes rows independently of each other, else close.\n",
+    .flags = WORK_MODEL,
+    .params = params,
+    .params_size = sizeof(struct generate_params),
+    .self_size = sizeof(struct generate_self),
+    .metrics = metrics,
+    .phases = phases,
+    .marks = marks,
+    .check = check,
+    .plan = plan,
+    .prepare = prepare,
+    .reset = reset,
+    .execute = execute,
+    .witness = witness,
+    .report = report,
+    .dispose = dispose,
+};
