@@ -231,10 +231,18 @@ static void reset(void *s) {
 static void sample(struct session *session, struct step *step, int32_t *text, int64_t stride,
                    int64_t at) {
     const int32_t n_seq = step->n_seq, rows = step->n_out / n_seq;
+    if (rows == 1) {
+        session_select(session, step);
+        session_next(session, step, session->ids);
+    }
     for (int32_t q = 0; q < n_seq; q++) {
-        struct step one = step_out(step, (q + 1) * rows - 1);
-        if (rows > 1 || q == 0) session_select(session, rows > 1 ? &one : step);
-        session_next(session, &one, text + q * stride + at);
+        if (rows > 1) {
+            const int32_t o = (q + 1) * rows - 1;
+            struct step one = step_out(step, o);
+            session_select_row(session, &one, o);
+            session_next(session, &one, &session->ids[q]);
+        }
+        text[q * stride + at] = session->ids[q];
     }
 }
 
@@ -242,12 +250,22 @@ static void mark(struct generate_self *self) {
     for (int32_t q = 0; q < (int32_t)self->params.batch; q++) run_mark(self->run, 0, q, 1);
 }
 
+/* Where all rows have logits, the last row of each sequence goes on. */
+static void advance(struct session *session, const struct step *from) {
+    const int32_t n_seq = from->n_seq, rows = from->n_out / n_seq;
+    if (rows == 1) session_advance(session, from);
+    for (int32_t q = 0; rows > 1 && q < n_seq; q++) {
+        struct step one = step_out(from, (q + 1) * rows - 1);
+        session_advance(session, &one);
+    }
+}
+
 static int continue_cached(struct generate_self *self, struct err *err) {
     struct session *session = self->session;
     const struct generate_params *p = &self->params;
     const struct step *from = inputs_step(self->inputs, 0);
     for (int64_t i = 1; i < p->tokens; i++) {
-        session_advance(session, from);
+        advance(session, from);
         int code = session_decode(session, err);
         if (code) return code;
         sample(session, &session->decode, self->text, text_stride(p), p->prompt + i);

@@ -78,12 +78,23 @@ void session_forward(struct session *s, const struct step *step) {
 
 static const struct sampler greedy = {.temperature = 0, .end_id = -1};
 
-void session_select(struct session *s, struct step *step) {
-    struct tensor logits = session_logits(s, step);
+void session_select_row(struct session *s, struct step *view, int32_t o) {
+    struct tensor logits = session_logits(s, view);
     const bool named = range_active();
+    logits.data = (float *)logits.data + o * logits.stride;
     enter(named, "select", 0);
-    s->model->device->ops->select(s->model->device, step, &logits, &greedy);
+    s->model->device->ops->select(s->model->device, view, &logits, &greedy);
     leave(named);
+}
+
+void session_select(struct session *s, struct step *step) { session_select_row(s, step, 0); }
+
+struct step step_out(const struct step *step, int32_t o) {
+    struct step view = *step;
+    view.n_out = 1;
+    view.out_row += o;
+    view.next += o;
+    return view;
 }
 
 void session_advance(struct session *s, const struct step *from) {
@@ -223,6 +234,7 @@ int session_create(struct session **out, struct model *model, const struct model
     s->config = *config;
     s->spec = *spec;
     s->len = must_alloc(sizeof *s->len * (size_t)spec->cache.n_seq);
+    s->ids = must_alloc(sizeof *s->ids * (size_t)spec->cache.n_seq);
     code = cache_create(&s->cache, model->device, config, &spec->cache, err);
     if (!code) code = create_buffers(s, err);
     if (!code) code = create_decode(s, err);
@@ -248,6 +260,7 @@ void session_close(struct session **out) {
     cache_close(&s->cache);
     free(s->decode_host);
     free(s->len);
+    free(s->ids);
     free(s);
     *out = NULL;
 }

@@ -39,6 +39,7 @@ struct session {
     struct session_spec spec;
     struct cache *cache;
     int32_t *len;       /* (n_seq) tokens resident */
+    int32_t *ids;       /* (n_seq) room for sampled ids on the host */
     struct step decode; /* one row a sequence, in device memory */
     void *decode_memory, *decode_host;
     struct tensor residual, x; /* (most_rows, d_model) */
@@ -98,7 +99,8 @@ void session_forward(struct session *, const struct step *);
 /* A view of out row o alone: select, advance and next then touch nothing else. */
 struct step step_out(const struct step *, int32_t o);
 /* step->next from the logits, greedily; then into the decode step. */
-void session_select(struct session *, struct step *); /* a step of this session, or a view of one */
+void session_select(struct session *, struct step *);
+void session_select_row(struct session *, struct step *view, int32_t o); /* of step_out(step, o) */
 void session_advance(struct session *, const struct step *from);
 struct tensor session_logits(const struct session *, const struct step *); /* (n_out, vocab) */
 /* Copies step->next (n_out) to the host; waits for it. */
