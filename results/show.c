@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a person reads of a result, from the question to the flags; the same words for run, resume
+ * and show. */
+#include "results/show.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "results/rows.h"
+#include "results/show_parts.h"
+#include "results/summary.h"
+
+enum { FLAG_ROWS_MOST = 6, ODD_ROWS_MOST = 20, COLUMN = 13 };
+
+const char *const show_needs[] = {"protocol", "environment", "ceilings", "points",
+                                  "phases",   "metrics",     "visits",   "summary",
+                                  "fits",     "published",   NULL};
+
+/* ---- head */
+
+static void join(struct text *line, const char *separator, const char *word) {
+    if (!*word) return;
+    text_printf(line, "%s%s", line->len ? separator : "", word);
+}
+
+/* "cpu isa=avx2 threads=2 pinning=..." as "cpu avx2, 2 threads". */
+static void device_words(const char *text, struct text *out) {
+    size_t n = strcspn(text, " ");
+    text_add(out, text, n);
+    const char *isa = strstr(text, " isa="), *threads = strstr(text, " threads=");
+    if (isa) {
+        isa += strlen(" isa=");
+        if (strncmp(isa, "auto", 4)) text_printf(out, " %.*s", (int)strcspn(isa, " "), isa);
+    }
+    if (threads) {
+        long k = strtol(threads + strlen(" threads="), NULL, 10);
+        if (k > 0) text_printf(out, ", %ld thread%s", k, k == 1 ? "" : "s");
+    }
+}
+
+/* The last row is of the question itself: ceilings come first. A key that is swept is in the table.
+ */
+static void model_words(const struct tables *ts, int64_t point, struct text *out) {
+    static const char *const keys[] = {"model.shape", "model.type"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct text value = {0};
+        if (table_find(tables_peek(ts, "points"), keys[i]) < 0)
+            rows_key_text(ts, point, keys[i], &value);
+        if (value.len) join(out, " ", value.data);
+        text_free(&value);
+    }
+}
+
+static void machine_words(const struct tables *ts, struct text *out) {
+    const char *model = rows_environment(ts, "cpu.model"),
+               *cores = rows_environment(ts, "cpu.allowed");
+    const char *hypervisor = rows_environment(ts, "virtual.hypervisor");
+    double n;
+    if (!*model || !strcmp(model, "unknown")) return;
+    text_puts(out, model);
+    if (!parse_f64(cores, &n)) cores = rows_environment(ts, "cpu.cores");
+    if (parse_f64(cores, &n)) text_printf(out, ", %.0f core%s", n, n > 1 ? "s" : "");
+    if (*hypervisor && strcmp(hypervisor, "none") && strcmp(hypervisor, "no") &&
+        strcmp(hypervisor, "unknown"))
+        text_puts(out, ", virtual machine");
+}
+
+static int64_t rounds_of(const struct tables *ts) {
+    const struct table *visits = tables_peek(ts, "visits");
+    const int64_t *round = table_see_i64(visits, "round");
+    int64_t most = 0;
+    for (int64_t r = 0; r < table_rows(visits); r++)
+        if (round[r] >= most) most = round[r] + 1;
+    return most;
+}
+
+void show_head(const struct tables *ts, struct text *out) {
+    const struct table *points = tables_peek(ts, "points");
+    int64_t n = table_rows(points), rounds = rounds_of(ts);
+    const char *title = tables_meta(ts, "title"), *question = tables_meta(ts, "question");
+    struct text line = {0}, part = {0};
+    text_printf(out, "%s%s%s\n", *title ? title : tables_meta(ts, "protocol_name"),
+                *question ? " \xc2\xb7 " : "", question);
+    if (n) {
+        const char *ran = table_text(points, n - 1, "effective");
+        model_words(ts, n - 1, &line);
+        device_words(*ran ? ran : table_text(points, n - 1, "requested"), &part);
+        join(&line, " \xc2\xb7 ", part.len ? part.data : "");
+        part.len = 0;
+    }
+    machine_words(ts, &part);
+    join(&line, " \xc2\xb7 ", part.len ? part.data : "");
+    part.len = 0;
+    text_printf(&part, "%lld point%s", (long long)n, n == 1 ? "" : "s");
+    if (rounds)
+        text_printf(&part, " \xc3\x97 %lld round%s", (long long)rounds, rounds == 1 ? "" : "s");
+    join(&line, " \xc2\xb7 ", part.data);
+    text_printf(out, "%s\n", line.data);
+    text_free(&line);
+    text_free(&part);
+}
+
+/* ---- ceilings */
+
+static void ceiling_words(const char *name, const char *unit, double value, double upper,
+                          struct text *out) {
+    char buf[64];
+    double half = upper > value ? (upper - value) * 1e-9 : (double)NAN;
+    text_printf(out, "%s%s %s G%s", out->len ? "   " : "", name,
+                format_interval(buf, sizeof buf, value * 1e-9, half), unit);
+}
+
+static void show_ceilings(const struct tables *ts, int width, struct text *out) {
+    const struct table *points = tables_peek(ts, "points");
+    double read, read_upper, peak, upper, first_peak = (double)NAN;
+    struct text line = {0};
+    summary_ceiling(ts, "bandwidth", "", &read, &read_upper);
+    if (read > 0) ceiling_words("read", "B/s", read, read_upper, &line);
+    const char *seen[16];
+    int n_seen = 0;
+    for (int64_t p = 0; p <= table_rows(points) && n_seen < 16; p++) {
+        const char *type = p < table_rows(points) ? table_text(points, p, "binding") : "f32";
+        bool again = !*type;
+        for (int i = 0; i < n_seen; i++) again = again || !strcmp(seen[i], type);
+        if (again) continue;
+        seen[n_seen++] = type;
+        summary_ceiling(ts, "arithmetic", type, &peak, &upper);
+        if (!(peak > 0)) continue;
+        char name[80];
+        snprintf(name, sizeof name, "peak %.60s", type);
+        ceiling_words(name, "FLOP/s", peak, upper, &line);
+        if (isnan(first_peak)) first_peak = peak;
+    }
+    if (read > 0 && first_peak > 0) {
+        char buf[32];
+        text_printf(&line, "   ridge %s FLOP/byte",
+                    format_number(buf, sizeof buf, first_peak / read, 3));
+    }
+    if (line.len) {
+        /* Three spaces between entries are meant: no wrapping unless it is too long. */
+        text_puts(out, "\n");
+        if (utf8_width(line.data) + COLUMN <= (size_t)(width > 0 ? width : 100))
+            text_printf(out, "  ceilings   %s\n", line.data);
+        else
+            show_line(out, width, "ceilings", COLUMN, line.data);
+    }
+    text_free(&line);
+}
+
+/* ---- fits, published figures */
+
+/* The sentence of a fit; where it has none, its number. */
+static void fit_words(const struct table *t, int64_t r, struct text *line) {
+    char a[40], b[40], c[40];
+    double v = table_real(t, r, "value"), lo = table_real(t, r, "lo"), hi = table_real(t, r, "hi");
+    const char *unit = table_text(t, r, "unit"), *text = table_text(t, r, "text");
+    text_puts(line, table_text(t, r, "name"));
+    if (isfinite(v)) text_printf(line, " = %s", format_number(a, sizeof a, v, 4));
+    if (isfinite(lo) && isfinite(hi))
+        text_printf(line, " [%s, %s]", format_number(b, sizeof b, lo, 4),
+                    format_number(c, sizeof c, hi, 4));
+    if (isfinite(v) && *unit && strcmp(unit, "1")) text_printf(line, " %s", unit);
+    if (*text) text_printf(line, " \xc2\xb7 %s", text);
+}
+
+static void show_fits(const struct tables *ts, const struct show_options *o, struct text *out) {
+    const struct table *t = tables_peek(ts, "fits");
+    const char *before = "", *case_before = "";
+    for (int64_t r = 0; r < table_rows(t); r++) {
+        const char *analysis = table_text(t, r, "analysis"), *verdict = table_text(t, r, "verdict");
+        const char *only_case = table_text(t, r, "case");
+        if (!strcmp(analysis, "published")) continue;
+        bool again = !strcmp(analysis, before) && !strcmp(only_case, case_before);
+        struct text line = {0};
+        if (!again && *only_case) text_printf(&line, "%s: ", only_case);
+        if (!strcmp(verdict, "failed"))
+            text_puts(&line, o->colour ? "\033[31mFAILED\033[0m " : "FAILED ");
+        fit_words(t, r, &line);
+        if (!*before) text_puts(out, "\n");
+        show_line(out, o->width, again ? "" : analysis, COLUMN, line.data);
+        text_free(&line);
+        before = analysis;
+        case_before = only_case;
+    }
+}
+
+static void show_published(const struct tables *ts, const struct show_options *o,
+                           struct text *out) {
+    const struct table *t = tables_peek(ts, "published");
+    for (int64_t r = 0; r < table_rows(t); r++) {
+        char a[40], b[40];
+        const char *source = table_text(t, r, "source"), *verdict = table_text(t, r, "verdict");
+        double ours = table_real(t, r, "ours");
+        struct text line = {0};
+        text_printf(&line, "%s: %s", table_text(t, r, "what"),
+                    format_number(a, sizeof a, table_real(t, r, "theirs"), 4));
+        text_printf(&line, " (%s%s%s); here %s", table_text(t, r, "kind"), *source ? ", " : "",
+                    source, isfinite(ours) ? format_number(b, sizeof b, ours, 4) : "-");
+        if (!strcmp(verdict, "differs")) text_puts(&line, ": DIFFERS");
+        if (!strcmp(verdict, "equal")) text_puts(&line, ": equal");
+        if (!r) text_puts(out, "\n");
+        show_line(out, o->width, r ? "" : "published", COLUMN, line.data);
+        text_free(&line);
+    }
+}
+
+/* ---- what to know before believing a row */
+
+static void row_name(const struct table *points, int64_t p, struct text *out) {
+    const char *only_case = table_text(points, p, "case"), *label = table_text(points, p, "label");
+    text_printf(out, "%s%s%s", only_case, *only_case && *label ? " " : "", label);
+    if (!*only_case && !*label) text_puts(out, table_text(points, p, "workload"));
+}
+
+static void show_states(const struct tables *ts, const struct show_options *o, struct text *out) {
+    const struct table *points = tables_peek(ts, "points");
+    int64_t odd_rows = 0, flagged = 0, more = 0;
+    for (int64_t p = 0; p < table_rows(points); p++) {
+        const char *state = table_text(points, p, "state"), *flags = table_text(points, p, "flags");
+        bool odd = *state && strcmp(state, "ok");
+        /* --quick flags every row: said once below, not a hundred times here. */
+        if (!odd && (!*flags || !strcmp(flags, "quick"))) continue;
+        if (odd ? odd_rows == ODD_ROWS_MOST : flagged == FLAG_ROWS_MOST) {
+            more++;
+            continue;
+        }
+        struct text line = {0};
+        row_name(points, p, &line);
+        text_printf(&line, ": %s%s%s", odd ? state : "", odd && *flags ? ", " : "", flags);
+        text_printf(&line, " \xc2\xb7 %s", table_text(points, p, "reason"));
+        bool first = !odd_rows && !flagged;
+        if (first) text_puts(out, "\n");
+        show_line(out, o->width, first ? "flags" : "", COLUMN, line.data);
+        text_free(&line);
+        odd_rows += odd;
+        flagged += !odd;
+    }
+    if (more) {
+        char sentence[80];
+        snprintf(sentence, sizeof sentence, "and %lld more rows with a state or flags",
+                 (long long)more);
+        show_line(out, o->width, "", COLUMN, sentence);
+    }
+}
+
+static void show_run(const struct tables *ts, const struct show_options *o, struct text *out) {
+    const char *drift = tables_meta(ts, "control_drift"), *quick = tables_meta(ts, "quick");
+    const char *why = tables_meta(ts, "why_ended");
+    if (strstr(drift, "drifting")) show_line(out, o->width, "drift", COLUMN, drift);
+    if (!strcmp(quick, "yes"))
+        show_line(out, o->width, "quick", COLUMN,
+                  "one round of few points: for a look, never to be compared");
+    if (!strcmp(tables_meta(ts, "profile"), "yes"))
+        show_line(out, o->width, "profile", COLUMN,
+                  "one pass under a profiler: its times are never to be compared");
+    if (!strcmp(tables_meta(ts, "complete"), "no"))
+        show_line(out, o->width, "incomplete", COLUMN, *why ? why : "the run ended early");
+}
+
+static void show_facts(const struct tables *ts, const struct show_options *o, struct text *out) {
+    static const char *const names[] = {"protocol", "environment"};
+    for (int k = 0; k < 2; k++) {
+        const struct table *t = tables_peek(ts, names[k]);
+        text_printf(out, "\n  %s\n", names[k]);
+        for (int64_t r = 0; r < table_rows(t); r++) {
+            const char *scope = table_text(t, r, "scope"), *unit = table_text(t, r, "unit");
+            const char *origin = table_text(t, r, "origin");
+            if (*scope && strcmp(scope, "protocol")) continue;
+            struct text line = {0};
+            text_printf(&line, "%s%s%s", table_text(t, r, "value"), *unit ? " " : "", unit);
+            if (*origin && strcmp(origin, "default")) text_printf(&line, " (%s)", origin);
+            show_line(out, o->width, table_text(t, r, "key"), 32, line.data);
+            text_free(&line);
+        }
+    }
+}
+
+void show_tables(const struct tables *ts, const struct show_options *options, struct text *out) {
+    struct show_options o = options ? *options : (struct show_options){0};
+    if (o.colour) text_puts(out, "\033[1m");
+    show_head(ts, out);
+    if (o.colour) text_puts(out, "\033[0m");
+    show_ceilings(ts, o.width, out);
+    if (o.metric) {
+        show_metric(ts, &o, out);
+    } else {
+        show_rows(ts, &o, out);
+        show_fits(ts, &o, out);
+        show_published(ts, &o, out);
+    }
+    show_states(ts, &o, out);
+    show_run(ts, &o, out);
+    if (o.facts) show_facts(ts, &o, out);
+}
