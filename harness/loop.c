@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/range.h"
 #include "base/text.h"
+#include "harness/look.h"
 #include "harness/watch.h"
 #include "kernels/device.h"
 #include "probes/probe.h"
@@ -36,6 +37,7 @@ struct visit { /* the state of one visit */
     const struct workload *workload;
     struct device *device;
     struct sample_log *log;
+    struct look *each; /* probes around every sample; NULL outside of the samples and by default */
     struct run run;
     void *self;
     bool prepared, virtual_clock, steady;
@@ -105,11 +107,13 @@ static int64_t execute(struct visit *v, int64_t batch) {
     if (kind->expect)
         kind->expect(v->device, plan_flops(&v->request->point->plan),
                      plan_bytes(&v->request->point->plan));
+    if (v->each) look_before(v->each);
     int64_t t0 = now_of(v);
     v->run.begin_ns = t0;
     for (int64_t i = 0; i < batch; i++) w->execute(v->self);
     int code = kind->sync(v->device, &err);
     int64_t t1 = now_of(v);
+    if (v->each) look_after(v->each);
     run_end(&v->run);
     if (code) goto failed;
     if (v->run.failed) {
@@ -317,6 +321,7 @@ static void sample(struct visit *v) {
         if (v->run.n_marks) keep_marks(v, n);
         head->samples = ++n;
         end = v->run.begin_ns + t;
+        if (v->each) look_block(v->each, end);
         if (!v->virtual_clock && end - block_ns >= BLOCK_NS) {
             close_block(v, block_from, n, &watch);
             block_from = n;
@@ -396,6 +401,15 @@ static void add_value(struct visit *v, struct tables *out, const char *name, dou
     table_set_f64(t, row, "value", value);
 }
 
+struct keeper {
+    struct visit *visit;
+    struct tables *out;
+};
+static void keep_value(void *ctx, const char *name, double value) {
+    const struct keeper *k = ctx;
+    add_value(k->visit, k->out, name, value);
+}
+
 static void range_rows(struct visit *v, struct tables *out) {
     const struct range_event *events;
     size_t lost;
@@ -417,50 +431,6 @@ static void range_rows(struct visit *v, struct tables *out) {
     if (lost)
         say_flag(v, "ranges_lost", "%zu ranges beyond the first %d were not kept", lost,
                  RANGES_MOST);
-}
-
-struct looking { /* probes that are open for this visit */
-    const struct probe *probe;
-    void *self;
-    double before[16], after[16], cost_ns;
-};
-
-static size_t probes_open(struct looking *looking, size_t most) {
-    size_t n = 0;
-    for (size_t i = 0; all_probes[i] && n < most; i++) {
-        struct err err = {0};
-        if (all_probes[i]->when != PROBE_VISIT) continue;
-        looking[n] = (struct looking){.probe = all_probes[i],
-                                      .self = must_alloc(all_probes[i]->self_size + 1)};
-        if (all_probes[i]->open(looking[n].self, &err) == 0) {
-            int64_t t = clock_ns();
-            looking[n].probe->read(looking[n].self, looking[n].before);
-            looking[n].cost_ns = (double)(clock_ns() - t);
-            n++;
-        } else {
-            free(looking[n].self);
-        }
-    }
-    return n;
-}
-
-static double probes_close(struct visit *v, struct looking *looking, size_t n, struct tables *out) {
-    double cost = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct probe *p = looking[i].probe;
-        p->read(looking[i].self, looking[i].after);
-        for (size_t c = 0; p->channels[c].name; c++) {
-            double value =
-                looking[i].after[c] - (p->channels[c].difference ? looking[i].before[c] : 0);
-            char name[100];
-            snprintf(name, sizeof name, "%s.%s", p->name, p->channels[c].name);
-            add_value(v, out, name, value);
-        }
-        cost += 2 * looking[i].cost_ns;
-        if (p->close) p->close(looking[i].self);
-        free(looking[i].self);
-    }
-    return cost;
 }
 
 static void point_row(struct visit *v, struct tables *out, int64_t peak, const char *site,
@@ -578,7 +548,7 @@ void loop_visit(const struct visit_request *request, struct device *device,
     struct err err = {0};
     struct values values = {0};
     struct watch before, after;
-    struct looking looking[16];
+    struct look *look = NULL;
     char name[80];
     snprintf(name, sizeof name, "%s %s %08x", w->name, point->label,
              (unsigned)(point->cell_hash & 0xffffffffu));
@@ -603,7 +573,6 @@ void loop_visit(const struct visit_request *request, struct device *device,
     watch_read(&before);
     v.prepared = w->prepare(v.self, point->params, point->has_model ? &point->config : NULL, &v.run,
                             &err) == 0;
-    size_t n_probes = 0;
     double probe_cost = 0;
     if (!v.prepared) {
         say_error(&v, &err);
@@ -614,9 +583,11 @@ void loop_visit(const struct visit_request *request, struct device *device,
         warm_up(&v);
         check_witness(&v, false);
         watch_read(&before);
-        n_probes = probes_open(looking, sizeof looking / sizeof *looking);
+        if (!v.virtual_clock) look = look_open(all_probes, request->measure->sample_probes);
+        v.each = request->measure->sample_probes ? look : NULL;
         sample(&v);
-        probe_cost = probes_close(&v, looking, n_probes, out);
+        v.each = NULL;
+        probe_cost = look_close(&look, keep_value, &(struct keeper){&v, out});
     }
     watch_read(&after);
     if (v.prepared && !(w->flags & WORK_ONCE)) check_witness(&v, true);
