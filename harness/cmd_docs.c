@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "harness/command.h"
 #include "harness/topics.h"
+#include "results/schema_markdown.h"
 
 static const struct document {
     const char *name;
@@ -14,7 +15,7 @@ static const struct document {
 } documents[] = {
     {"protocol.md", topic_protocol_document},
     {"metrics.md", topic_metrics_document},
-    {"format.md", topic_format_document},
+    {"format.md", schema_markdown},
 };
 
 static int docs_main(int argc, char **argv) {

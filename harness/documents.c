@@ -10,9 +10,7 @@
 #include "harness/topics.h"
 #include "kernels/device.h"
 #include "results/analysis.h"
-#include "results/store.h"
 #include "results/summary.h"
-#include "results/table.h"
 #include "workloads/workload.h"
 
 static void head(struct text *out, const char *title, const char *lead) {
@@ -117,27 +115,5 @@ void topic_metrics_document(struct text *out) {
                         p->item);
         text_puts(out, ".\n");
         if ((*w)->metrics && (*w)->metrics->name) metrics_table(out, (*w)->metrics);
-    }
-}
-
-void topic_format_document(struct text *out) {
-    static const char *const types[] = {"int64", "float64", "text"};
-    const char *table = "";
-    head(
-        out, "The result file",
-        "HDF5: each table is a group, each column a 1-D dataset, all of a group equally long, so that a group "
-        "opens as a data frame. Numbers carry a `unit` attribute and every column an `xxh64`. In float64 columns "
-        "a NaN, in int64 columns the smallest value, stands for 'no number'; the row's state says why. `meta` is "
-        "the attributes of the root. Swept keys and probe channels are further columns of `points` and `samples`.");
-    text_printf(out, "\nFormat %d.\n", STORE_FORMAT);
-    for (const struct column *c = store_schema; c->table; c++) {
-        if (strcmp(table, c->table)) {
-            text_printf(out, "\n## %s\n\n| column | type | unit | meaning |\n|---|---|---|---|\n",
-                        c->table);
-            table = c->table;
-        }
-        text_printf(out, "| `%s` | %s | %s | ", c->name, types[c->type], c->unit);
-        cell(out, c->help);
-        text_puts(out, " |\n");
     }
 }

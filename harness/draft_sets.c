@@ -66,7 +66,7 @@ static void replace_axis(struct draft *d, const char *key, const char *value) {
     names_join(&names, &list);
     const char *near = names_nearest(&names, key);
     problem_at(d->problems, "", NULL,
-               "--set sweep.%.100s: this protocol has no such axis%s%s%s; its axes: %s", key,
+               "--set sweep.%.100s: this protocol has no such axis%s%s%s (its axes: %s)", key,
                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
     names_free(&names);
     text_free(&list);

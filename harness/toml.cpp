@@ -116,7 +116,8 @@ std::string part_of(std::string_view key) {
 
 class walker {
   public:
-    walker(arena *a, std::vector<toml_entry> &list) : memory(a), entries(list) {}
+    walker(arena *a, std::string_view document, std::vector<toml_entry> &list)
+        : memory(a), source(document), entries(list) {}
 
     void table(const toml::table &t, const std::string &path) {
         std::vector<std::pair<const toml::key *, const toml::node *>> keys;
@@ -135,6 +136,7 @@ class walker {
 
   private:
     arena *memory;
+    std::string_view source;
     std::vector<toml_entry> &entries;
 
     char *copy(const std::string &s) { return arena_textn(memory, s.data(), s.size()); }
@@ -155,7 +157,26 @@ class walker {
 
     static bool scalar(const toml::node &n) { return n.is_value(); }
 
-    static std::string text_of(const toml::node &n) {
+    // How many decimals were written says how exact a figure is: 6.0 stays "6.0".
+    std::string written(const toml::node &n) const {
+        auto begin = n.source().begin, end = n.source().end;
+        if (begin.line != end.line || end.column <= begin.column) return "";
+        size_t at = 0;
+        for (unsigned line = 1; line < begin.line; line++) {
+            at = source.find('\n', at);
+            if (at == std::string_view::npos) return "";
+            at++;
+        }
+        std::string out;
+        for (unsigned col = 1; at < source.size() && source[at] != '\n'; at++) {
+            bool starts = (static_cast<unsigned char>(source[at]) & 0xc0) != 0x80;
+            if (starts && col++ >= end.column) break;
+            if (col > begin.column && source[at] != '_') out += source[at];
+        }
+        return out;
+    }
+
+    std::string text_of(const toml::node &n) const {
         if (auto s = n.as_string()) {
             if (s->get().find('\0') != std::string::npos)
                 throw refusal{n.source().begin, "a string with a zero byte"};
@@ -167,7 +188,11 @@ class walker {
             char buf[40];
             if (d->get() != d->get()) return "nan";
             if (d->get() - d->get() != 0) return d->get() > 0 ? "inf" : "-inf";
-            return format_exact(buf, sizeof buf, d->get());
+            std::string raw = written(n);
+            double v;
+            return parse_f64(raw.c_str(), &v) && v == d->get()
+                       ? raw
+                       : format_exact(buf, sizeof buf, d->get());
         }
         std::ostringstream out;
         out.imbue(std::locale::classic());
@@ -273,7 +298,7 @@ extern "C" int toml_read(const char *text, size_t len, const char *name, struct 
         if (int code = bounds(text, len, name, err)) return code;
         toml::table root = toml::parse(std::string_view(text, len), std::string_view());
         std::vector<toml_entry> entries;
-        walker(arena, entries).table(root, "");
+        walker(arena, std::string_view(text, len), entries).table(root, "");
         *list = static_cast<toml_entry *>(
             arena_alloc(arena, (entries.size() + 1) * sizeof(toml_entry)));
         std::copy(entries.begin(), entries.end(), *list);

@@ -15,6 +15,5 @@ void topic_names(struct names *);
 /* The documents in docs/, made whole from the tables. */
 void topic_protocol_document(struct text *);
 void topic_metrics_document(struct text *);
-void topic_format_document(struct text *);
 
 #endif
