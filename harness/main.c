@@ -14,7 +14,8 @@
 
 /* In the order of `bench help`; hidden ones have no group. */
 const struct command *const all_commands[] = {
-    &command_list, &command_help, &command_docs, &command_worker, NULL,
+    &command_show, &command_export, &command_list, &command_help,
+    &command_docs, &command_worker, NULL,
 };
 
 static const struct command *find_command(const char *name) {
