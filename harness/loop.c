@@ -167,6 +167,19 @@ static bool find_batch(struct visit *v, int64_t first_ns) {
     return true;
 }
 
+/* One row of warm-up: executions until they make UNIT_NS together, so that short ones do not fill
+ * the log. Their mean in ns, or -1. unit: how many may be timed as one. */
+static int64_t warm_unit(struct visit *v, int64_t unit) {
+    int64_t sum = 0, executions = 0;
+    do {
+        int64_t t = execute(v, unit);
+        if (t < 0) return -1;
+        sum += t;
+        executions += unit;
+    } while (sum > 0 && sum < UNIT_NS);
+    return sum / executions;
+}
+
 static void warm_up(struct visit *v) {
     const struct measure_params *m = v->request->measure;
     v->log->head->stage = STAGE_WARMUP;
@@ -201,13 +214,13 @@ static void warm_up(struct visit *v) {
                       UNMOVED_MOST);
             break;
         }
-        int64_t t = execute(v, unit);
+        int64_t t = warm_unit(v, unit);
         if (t < 0) break;
-        n = log_warmup(v, t / unit);
+        n = log_warmup(v, t);
         if (n_window == WINDOW_MOST)
             memmove(window, window + WINDOW_MOST / 2, sizeof *window * (size_t)(n_window /= 2));
-        window[n_window++] = (double)t / (double)unit;
-        v->typical_ns = t / unit;
+        window[n_window++] = (double)t;
+        v->typical_ns = t;
         if (n >= next_test && now_of(v) - begin >= least_ns) {
             double difference;
             size_t tail = (size_t)(n_window > 8 ? (n_window + 1) / 2 : n_window < 4 ? n_window : 4);
