@@ -13,10 +13,12 @@ typedef struct {
 
 /* 16 registers: 12 accumulators (two a row and panel), the widened panel values and one broadcast.
  */
-#define TILE_ROWS         6
-#define PANELS_OF(r)      ((r) == 1 ? 4 : (r) <= 3 ? 2 : 1)
-#define PEAK_ACCUMULATORS 6
-#define prefetch(p)       _mm_prefetch((const char *)(p), _MM_HINT_T1)
+#define TILE_ROWS 6
+#define TILE_CASES(X, TYPE)                                                                        \
+    X(TYPE, 1, 4) X(TYPE, 2, 2) X(TYPE, 3, 1) X(TYPE, 4, 1) X(TYPE, 5, 1) X(TYPE, 6, 1)
+#define TILE_LIST(X, TYPE) TILE_CASES(X, TYPE) X(TYPE, 1, 1) X(TYPE, 2, 1)
+#define PEAK_ACCUMULATORS  6
+#define prefetch(p)        _mm_prefetch((const char *)(p), _MM_HINT_T1)
 
 #define PAIR(expr_a, expr_b) ((v16){(expr_a), (expr_b)})
 
@@ -44,6 +46,13 @@ ONE v16 v16_div(v16 x, v16 y) { return PAIR(_mm256_div_ps(x.a, y.a), _mm256_div_
 
 ONE v16 v16_fma(v16 x, v16 y, v16 z) {
     return PAIR(_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b));
+}
+
+/* acc += x * y in place. As instructions, since compilers choose forms that move accumulators about
+ * and then spill them. */
+ONE void v16_accumulate(v16 *acc, v16 x, v16 y) {
+    __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(acc->a) : "x"(x.a), "x"(y.a));
+    __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(acc->b) : "x"(x.b), "x"(y.b));
 }
 
 ONE v16 v16_max(v16 x, v16 y) /* y where either is NaN */

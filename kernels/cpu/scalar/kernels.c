@@ -6,24 +6,24 @@
 #include <math.h>
 #include <string.h>
 
+/* Four vectors of four, which every compiler keeps in registers where a CPU has them. */
 typedef float f4 __attribute__((vector_size(16)));
-typedef union {
-    f4 q[4];
-    float e[16];
+typedef int32_t i4 __attribute__((vector_size(16)));
+typedef struct {
+    f4 a, b, c, d;
 } v16;
 
-#define ONE      static inline __attribute__((always_inline))
-#define QUARTERS for (int i = 0; i < 4; i++)
+#define ONE static inline __attribute__((always_inline))
 
-#define TILE_ROWS         4
-#define PANELS_OF(r)      ((r) == 1 ? 2 : 1)
-#define PEAK_ACCUMULATORS 2
-#define prefetch(p)       ((void)(p))
+#define TILE_ROWS           2
+#define TILE_CASES(X, TYPE) X(TYPE, 1, 1) X(TYPE, 2, 1)
+#define TILE_LIST(X, TYPE)  TILE_CASES(X, TYPE)
+#define PEAK_ACCUMULATORS   2
+#define prefetch(p)         ((void)(p))
 
 ONE v16 v16_set1(float s) {
-    v16 v;
-    QUARTERS v.q[i] = (f4){s, s, s, s};
-    return v;
+    const f4 v = {s, s, s, s};
+    return (v16){v, v, v, v};
 }
 
 ONE v16 v16_zero(void) { return v16_set1(0.0f); }
@@ -36,73 +36,62 @@ ONE v16 v16_load(const float *p) {
 
 ONE void v16_store(float *p, v16 v) { memcpy(p, &v, sizeof v); }
 
-ONE v16 v16_add(v16 a, v16 b) {
-    QUARTERS a.q[i] += b.q[i];
-    return a;
+ONE v16 v16_add(v16 x, v16 y) { return (v16){x.a + y.a, x.b + y.b, x.c + y.c, x.d + y.d}; }
+
+ONE v16 v16_sub(v16 x, v16 y) { return (v16){x.a - y.a, x.b - y.b, x.c - y.c, x.d - y.d}; }
+
+ONE v16 v16_mul(v16 x, v16 y) { return (v16){x.a * y.a, x.b * y.b, x.c * y.c, x.d * y.d}; }
+
+ONE v16 v16_div(v16 x, v16 y) { return (v16){x.a / y.a, x.b / y.b, x.c / y.c, x.d / y.d}; }
+
+ONE v16 v16_fma(v16 x, v16 y, v16 z) { return v16_add(v16_mul(x, y), z); }
+
+ONE void v16_accumulate(v16 *acc, v16 x, v16 y) { *acc = v16_fma(x, y, *acc); }
+
+/* x where the mask is set, else y. */
+ONE f4 choose(i4 mask, f4 x, f4 y) { return (f4)(((i4)x & mask) | ((i4)y & ~mask)); }
+
+/* Of the two, y where either is NaN (as the x86 instructions do). */
+ONE v16 v16_max(v16 x, v16 y) {
+    return (v16){choose(x.a > y.a, x.a, y.a), choose(x.b > y.b, x.b, y.b),
+                 choose(x.c > y.c, x.c, y.c), choose(x.d > y.d, x.d, y.d)};
 }
 
-ONE v16 v16_sub(v16 a, v16 b) {
-    QUARTERS a.q[i] -= b.q[i];
-    return a;
-}
-
-ONE v16 v16_mul(v16 a, v16 b) {
-    QUARTERS a.q[i] *= b.q[i];
-    return a;
-}
-
-ONE v16 v16_div(v16 a, v16 b) {
-    QUARTERS a.q[i] /= b.q[i];
-    return a;
-}
-
-ONE v16 v16_fma(v16 a, v16 b, v16 c) {
-    QUARTERS a.q[i] *= b.q[i];
-    QUARTERS c.q[i] += a.q[i];
-    return c;
-}
-
-/* Of the two, `b` where either is NaN (as the x86 instruction does). */
-ONE v16 v16_max(v16 a, v16 b) {
-    for (int i = 0; i < 16; i++) b.e[i] = a.e[i] > b.e[i] ? a.e[i] : b.e[i];
-    return b;
-}
-
-ONE v16 v16_min(v16 a, v16 b) {
-    for (int i = 0; i < 16; i++) b.e[i] = a.e[i] < b.e[i] ? a.e[i] : b.e[i];
-    return b;
+ONE v16 v16_min(v16 x, v16 y) {
+    return (v16){choose(x.a < y.a, x.a, y.a), choose(x.b < y.b, x.b, y.b),
+                 choose(x.c < y.c, x.c, y.c), choose(x.d < y.d, x.d, y.d)};
 }
 
 ONE float v16_sum(v16 v) {
-    const f4 s = (v.q[0] + v.q[1]) + (v.q[2] + v.q[3]);
+    const f4 s = (v.a + v.b) + (v.c + v.d);
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
 ONE float v16_largest(v16 v) {
-    float most = v.e[0];
-    for (int i = 1; i < 16; i++) most = v.e[i] > most ? v.e[i] : most;
-    return most;
+    const f4 ab = choose(v.a > v.b, v.a, v.b), cd = choose(v.c > v.d, v.c, v.d);
+    const f4 s = choose(ab > cd, ab, cd);
+    const float x = s[0] > s[1] ? s[0] : s[1], y = s[2] > s[3] ? s[2] : s[3];
+    return x > y ? x : y;
 }
 
-ONE v16 v16_round(v16 v) /* |v| < 2^22 */
-{
+ONE v16 v16_round(v16 v) { /* |v| < 2^22 */
     const v16 magic = v16_set1(12582912.0f);
     return v16_sub(v16_add(v, magic), magic);
 }
 
+ONE f4 exp2n(f4 p, f4 n) { /* n + 1.5 * 2^23 has n + a constant in its low bits; NaN stays in p */
+    const i4 e = (i4)(n + 12582912.0f) - (0x4b400000 - 127);
+    return p * (f4)(e << 23);
+}
+
 ONE v16 v16_exp2n(v16 p, v16 n) {
-    for (int i = 0; i < 16; i++) {
-        const float whole = n.e[i];
-        const int32_t e = whole == whole ? (int32_t)whole : 0;
-        p.e[i] *= f32_from_bits((uint32_t)(e + 127) << 23);
-    }
-    return p;
+    return (v16){exp2n(p.a, n.a), exp2n(p.b, n.b), exp2n(p.c, n.c), exp2n(p.d, n.d)};
 }
 
 ONE v16 v16_keep_above(v16 v, v16 x, float bound) {
-    for (int i = 0; i < 16; i++)
-        if (x.e[i] < bound) v.e[i] = 0.0f;
-    return v;
+    const f4 zero = {0};
+    return (v16){choose(x.a < bound, zero, v.a), choose(x.b < bound, zero, v.b),
+                 choose(x.c < bound, zero, v.c), choose(x.d < bound, zero, v.d)};
 }
 
 ONE v16 v16_bf16(const uint16_t *p) {
@@ -112,7 +101,9 @@ ONE v16 v16_bf16(const uint16_t *p) {
 }
 
 ONE void v16_to_bf16(uint16_t *p, v16 v) {
-    for (int i = 0; i < 16; i++) p[i] = bf16_from_f32(v.e[i]);
+    float from[16];
+    v16_store(from, v);
+    for (int i = 0; i < 16; i++) p[i] = bf16_from_f32(from[i]);
 }
 
 /* Exact, by integers and one multiplication: 2^112 moves f16's exponent to f32's, subnormals
@@ -131,7 +122,9 @@ ONE v16 v16_f16(const uint16_t *p) {
 }
 
 ONE void v16_to_f16(uint16_t *p, v16 v) {
-    for (int i = 0; i < 16; i++) p[i] = f16_from_f32(v.e[i]);
+    float from[16];
+    v16_store(from, v);
+    for (int i = 0; i < 16; i++) p[i] = f16_from_f32(from[i]);
 }
 
 ONE void v16_block(float out[16][16], const float *in, int64_t ld) {
@@ -144,12 +137,12 @@ ONE v16 w_f32(const void *p) { return v16_load(p); }
 ONE v16 w_f16(const void *p) { return v16_f16(p); }
 
 ONE v16 w_bf16(const void *p) {
-    uint32_t pair[8];
-    float out[16];
+    i4 pair[2];
     memcpy(pair, p, sizeof pair);
-    for (int i = 0; i < 8; i++) out[i] = f32_from_bits(pair[i] << 16);
-    for (int i = 0; i < 8; i++) out[i + 8] = f32_from_bits(pair[i] & 0xffff0000u);
-    return v16_load(out);
+    const i4 high = {(int32_t)0xffff0000, (int32_t)0xffff0000, (int32_t)0xffff0000,
+                     (int32_t)0xffff0000};
+    return (v16){(f4)(pair[0] << 16), (f4)(pair[1] << 16), (f4)(pair[0] & high),
+                 (f4)(pair[1] & high)};
 }
 
 #define acc_load_f32   v16_load
@@ -165,7 +158,7 @@ static uint32_t read_all(const void *from, int64_t bytes) {
     for (const char *p = from, *end = p + bytes; p < end; p += 64) {
         u4 v[4];
         memcpy(v, p, sizeof v);
-        QUARTERS sum[i] += v[i];
+        for (int i = 0; i < 4; i++) sum[i] += v[i];
     }
     const u4 s = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     return s[0] + s[1] + s[2] + s[3];
