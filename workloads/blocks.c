@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workload `blocks`: one block of a transformer on its own, for the roofline. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -337,7 +338,7 @@ static int prepare_attention(struct blocks_self *self, struct err *err) {
     if (!code) code = create(self, &self->y, rows, p->d, "attention out", err);
     if (!code) code = make_step(self, err);
     if (code) return code;
-    self->scale = 1.0f / (float)config.shape.d_h;
+    self->scale = 1.0f / sqrtf((float)config.shape.d_h);
     fill_cache(self);
     fill_floats(self->device, self->x.data, rows * p->d, run_seed(self->run));
     return 0;
