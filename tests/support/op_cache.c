@@ -75,23 +75,31 @@ static void make_case(struct op_rig *rig, struct cache_case *c, enum layout layo
                       enum dtype activation, enum dtype kv_type, int32_t most_before) {
     static const int32_t heads[][2] = {{1, 1}, {2, 1}, {4, 4},  {6, 2},
                                        {7, 1}, {8, 2}, {14, 2}, {9, 3}};
-    static const int32_t head_sizes[] = {2, 6, 8, 16, 32, 64, 64, 80, 96, 128};
+    static const int32_t head_sizes[] = {2, 2, 6, 8, 16, 32, 64, 64, 80, 128};
     static const int32_t blocks[] = {1, 3, 8, 16, 32};
     const int32_t *h = heads[op_int(rig, 0, 7)];
     int32_t before[MOST_SEQ], rows[MOST_SEQ], n_seq = op_int(rig, 1, MOST_SEQ);
+    bool windowed = layout == RING || layout == PAGED_WINDOW;
+    int32_t window = windowed ? OP_PICK(rig, ((const int32_t[]){1, 2, 3, 5, 16, 33, 64, 1000})) : 0;
     int32_t kind = op_int(rig, 0, 2); /* decode, prefill, both */
     for (int32_t s = 0; s < n_seq; s++) {
         bool decode = kind == 0 || (kind == 2 && s % 2 == 0);
-        rows[s] = decode ? 1 : OP_PICK(rig, ((const int32_t[]){1, 2, 3, 5, 9, 17, 24}));
-        before[s] =
-            decode || op_int(rig, 0, 1) ? op_int(rig, 0, op_int(rig, 0, 1) ? 20 : most_before) : 0;
+        rows[s] = decode ? 1 : OP_PICK(rig, ((const int32_t[]){1, 2, 3, 5, 9, 17, 24, 24, 97}));
+        switch (op_int(rig, 0, 3)) {
+        case 0: before[s] = decode ? op_int(rig, 0, 20) : 0; break;
+        case 1: before[s] = op_int(rig, 0, 20); break;
+        case 2: before[s] = op_int(rig, 0, most_before); break;
+        default: /* the new rows, or where their windows begin, lie across a multiple of 32, where
+                    chunks and blocks end */
+            before[s] = 32 * op_int(rig, 1, most_before / 32) - op_int(rig, 0, rows[s]);
+            if (windowed && op_int(rig, 0, 2) > 0) before[s] += window - 1;
+        }
     }
     *c = (struct cache_case){.layout = layout, .activation = activation, .n_q = h[0]};
-    c->kv = (struct kv){.type = kv_type, .n_kv = h[1], .d_h = OP_PICK(rig, head_sizes)};
+    c->kv = (struct kv){
+        .type = kv_type, .n_kv = h[1], .d_h = OP_PICK(rig, head_sizes), .window = window};
     op_step_make(rig, &c->step, n_seq, before, rows, 100);
     c->units = n_seq + op_int(rig, 0, 1);
-    if (layout == RING || layout == PAGED_WINDOW)
-        c->kv.window = OP_PICK(rig, ((const int32_t[]){1, 2, 5, 16, 33, 64, 1000}));
     if (layout == CONTIGUOUS) c->kv.block = c->step.host.most_kv + op_int(rig, 0, 9);
     if (layout == RING) c->kv.block = c->kv.window + c->step.host.most_q - 1 + op_int(rig, 0, 2);
     if (layout == PAGED || layout == PAGED_WINDOW) {
