@@ -218,5 +218,5 @@ static void fit_time(struct draft *d) {
 
 void draft_fit(struct draft *d) {
     fit_memory(d);
-    fit_time(d);
+    if (!problems_count(d->problems)) fit_time(d);
 }
