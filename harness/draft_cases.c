@@ -220,12 +220,23 @@ static bool inherits(const struct draft *d, const struct scope *scope, const cha
     return !own || !top || !strcmp(own->value, top->value);
 }
 
+static bool own_axis(const struct scope *scope, const char *key) {
+    for (size_t i = 0; i < scope->axes.n; i++)
+        for (size_t k = 0; k < scope->axes.items[i].n_keys; k++)
+            if (!strcmp(scope->axes.items[i].keys[k].key, key)) return true;
+    return false;
+}
+
 static void gather_settings(struct draft *d, struct plan_case *c) {
     bool device_set = settings_find(&d->sets, "device.kind") != NULL;
     for (size_t i = 0; c->scope != &d->top && i < d->top.settings.n; i++) {
         struct setting *s = &d->top.settings.items[i];
         if (!c->workload && in_section(s->key, "workload")) s->used = true;
         if (!inherits(d, c->scope, s->key)) continue;
+        if (own_axis(c->scope, s->key)) { /* the case's own axis replaces it */
+            s->used = true;
+            continue;
+        }
         if (is_name(s->key) || case_option(c, s->key)) take(d, c, s);
     }
     if (!has_model(c) && c->workload && (c->scope->model_origin || c->scope->shape_origin) &&

@@ -14,8 +14,17 @@
 
 /* In the order of `bench help`; hidden ones have no group. */
 const struct command *const all_commands[] = {
-    &command_show, &command_export, &command_list, &command_help,
-    &command_docs, &command_worker, NULL,
+    &command_run,
+    &command_resume,
+    &command_replay,
+    &command_show,
+    &command_plot,
+    &command_export,
+    &command_list,
+    &command_help,
+    &command_docs,
+    &command_worker,
+    NULL,
 };
 
 static const struct command *find_command(const char *name) {

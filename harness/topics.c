@@ -31,17 +31,19 @@ static void paragraphs(struct text *out, const char *text) {
 }
 
 static void metrics_list(struct text *out, const struct metric *metrics) {
-    size_t width = 12;
-    for (const struct metric *m = metrics; m && m->name; m++)
+    size_t width = 12, unit = 1;
+    for (const struct metric *m = metrics; m && m->name; m++) {
         width = strlen(m->name) > width ? strlen(m->name) : width;
+        unit = strlen(m->unit) > unit ? strlen(m->unit) : unit;
+    }
     for (const struct metric *m = metrics; m && m->name; m++) {
         text_printf(out, "  %s", m->name);
         text_pad(out, width + 4);
         text_puts(out, *m->unit ? m->unit : "-");
         text_puts(out, "  ");
-        text_pad(out, width + 14);
-        page_wrap(out, width + 14, m->help);
-        if (m->exact) page_wrap(out, width + 14, "(exact)");
+        text_pad(out, width + unit + 6);
+        page_wrap(out, width + unit + 6, m->help);
+        if (m->exact) page_wrap(out, width + unit + 6, "(exact)");
         text_puts(out, "\n");
     }
 }
