@@ -93,6 +93,7 @@ static void make_case(struct op_rig *rig, struct cache_case *c, enum layout layo
                     chunks and blocks end */
             before[s] = 32 * op_int(rig, 1, most_before / 32) - op_int(rig, 0, rows[s]);
             if (windowed && op_int(rig, 0, 2) > 0) before[s] += window - 1;
+            if (before[s] < 0) before[s] = 0;
         }
     }
     *c = (struct cache_case){.layout = layout, .activation = activation, .n_q = h[0]};
