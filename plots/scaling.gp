@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# A metric against a swept key: points with 95 % intervals, and the fitted power law over the range where it holds.
+known(v) = v == v
+law(g, x) = known(exponent[g]) && x >= 0.999 * from[g] ? prefactor[g] * x**exponent[g] : NaN
+
+eval axis_x
+eval axis_y
+set xlabel x_label offset 0,0.4
+set ylabel y_label offset 0.5,0
+set samples 400
+if (strlen(note) > 0) { set label 904 note at screen 0.98,0.027 right font ',10' textcolor rgb '#707070' front }
+set key top left Left reverse
+if (n == 1 && strlen(words[1]) == 0) { unset key }
+plot for [g = 1:n] law(g, x) with lines ls g lw 1.1 notitle, \
+     for [g = 1:n] sprintf('curve%d.tsv', g) using (column('x')):(known(exponent[g]) ? NaN : column('y')) \
+         with lines ls g lw 0.8 notitle, \
+     for [g = 1:n] sprintf('curve%d.tsv', g) using (column('x')):(column('y')):(column('y_lo')):(column('y_hi')) \
+         with yerrorbars ls g dt 1 title words[g]

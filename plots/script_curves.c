@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data of knee.gp and scaling.gp: one table per curve, its fit, and the words beside it. */
+#include "plots/scripts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "plots/gnuplot.h"
+#include "plots/views.h"
+
+enum { CURVES_MOST = 8 };
+
+static void cell(struct text *t, double v, char end) {
+    if (isfinite(v))
+        text_printf(t, "%.17g%c", v, end);
+    else
+        text_printf(t, "NaN%c", end);
+}
+
+static int write_curve(const struct curve *c, int32_t number, struct gnuplot *g, struct err *err) {
+    struct text t = {0};
+    char name[40];
+    text_puts(&t, "x\ty\ty_lo\ty_hi\tms\tms_lo\tms_hi\n");
+    for (int32_t i = 0; i < c->n; i++) {
+        const double row[] = {c->x[i], c->y[i], c->lo[i], c->hi[i], c->t[i], c->t_lo[i], c->t_hi[i]};
+        for (int k = 0; k < 7; k++) cell(&t, row[k], k < 6 ? '\t' : '\n');
+    }
+    snprintf(name, sizeof name, "curve%d.tsv", number);
+    int rc = gnuplot_file(g, name, t.data, t.len, err);
+    text_free(&t);
+    return rc;
+}
+
+static void element(struct text *t, const char *array, int32_t i, double v) {
+    char name[60];
+    snprintf(name, sizeof name, "%s[%d]", array, i);
+    script_number(t, name, v);
+}
+
+static void words(struct text *t, const char *array, int32_t i, const char *v) {
+    char name[60];
+    snprintf(name, sizeof name, "%s[%d]", array, i);
+    script_text(t, name, v);
+}
+
+static void interval_words(struct text *t, double v, double lo, double hi) {
+    char a[32], b[32], c[32];
+    text_puts(t, format_number(a, sizeof a, v, 3));
+    if (isfinite(lo) && isfinite(hi))
+        text_printf(t, " [%s, %s]", format_number(b, sizeof b, lo, 3),
+                    format_number(c, sizeof c, hi, 3));
+}
+
+static int write_shared(const struct curves *v, struct gnuplot *g, struct text *s,
+                        struct err *err) {
+    int32_t n = v->n < CURVES_MOST ? v->n : CURVES_MOST;
+    struct text t = {0};
+    int rc = 0;
+    script_number(s, "n", n);
+    text_printf(s, "array name[%d]\n", n);
+    for (int32_t i = 0; i < n && !rc; i++) {
+        words(s, "name", i + 1, v->curve[i].name);
+        rc = write_curve(&v->curve[i], i + 1, g, err);
+    }
+    script_text(s, "x_label", v->x_name);
+    text_printf(&t, *v->y_unit ? "%s, %s" : "%s", v->y_name, v->y_unit);
+    script_text(s, "y_label", t.data);
+    script_axis(s, "x", &v->x);
+    t.len = 0;
+    if (v->n > n) text_printf(&t, "%d more curves are left out", v->n - n);
+    if (v->left_out.len) text_printf(&t, "%sleft out: %s", t.len ? "; " : "", v->left_out.data);
+    script_text(s, "note", t.len ? t.data : "");
+    text_free(&t);
+    return rc;
+}
+
+/* One axis command per panel: the script evaluates the one it draws. */
+static void axis_as(struct text *s, const char *variable, const struct axis *a) {
+    struct text t = {0};
+    script_axis(&t, "y", a);
+    text_printf(s, "%s%s", variable, t.data + strlen("axis_y"));
+    text_free(&t);
+}
+
+int script_knee(const struct tables *ts, struct gnuplot *g, struct text *s, struct err *err) {
+    struct curves v;
+    struct text t = {0};
+    int rc = curves_read(ts, "knee", &v, err);
+    if (!rc) rc = write_shared(&v, g, s, err);
+    if (rc) goto out;
+    axis_as(s, "axis_rate", &v.y);
+    axis_as(s, "axis_time", &v.t);
+    static const char *const arrays[] = {"level", "c0", "c1", "knee", "knee_lo", "knee_hi", "ridge"};
+    int32_t n = v.n < CURVES_MOST ? v.n : CURVES_MOST;
+    for (int k = 0; k < 7; k++) text_printf(s, "array %s[%d]\n", arrays[k], n);
+    text_printf(s, "array knee_words[%d]\narray ridge_words[%d]\narray right[%d]\n", n, n, n);
+    for (int32_t i = 0; i < n; i++) {
+        const struct curve *c = &v.curve[i];
+        const double values[] = {c->level, c->c0, c->c1, c->knee,
+                                 c->knee_lo, c->knee_hi, c->predicted};
+        for (int k = 0; k < 7; k++) element(s, arrays[k], i + 1, values[k]);
+        t.len = 0;
+        if (isfinite(c->knee)) {
+            text_puts(&t, "B* = ");
+            interval_words(&t, c->knee, c->knee_lo, c->knee_hi);
+            if (*c->name) text_printf(&t, " (%.40s)", c->name);
+        }
+        words(s, "knee_words", i + 1, t.len ? t.data : "");
+        t.len = 0;
+        if (isfinite(c->predicted)) {
+            text_puts(&t, "ridge: ");
+            interval_words(&t, c->predicted, NAN, NAN);
+        }
+        words(s, "ridge_words", i + 1, t.len ? t.data : "");
+        /* Words stand on the side of the mark that has more room. */
+        element(s, "right", i + 1, axis_place(&v.x, isfinite(c->knee) ? c->knee : v.x.lo) < 0.6);
+    }
+out:
+    text_free(&t);
+    curves_free(&v);
+    return rc;
+}
+
+int script_scaling(const struct tables *ts, struct gnuplot *g, struct text *s, struct err *err) {
+    struct curves v;
+    struct text t = {0};
+    int rc = curves_read(ts, "scaling", &v, err);
+    if (!rc) rc = write_shared(&v, g, s, err);
+    if (rc) goto out;
+    script_axis(s, "y", &v.y);
+    int32_t n = v.n < CURVES_MOST ? v.n : CURVES_MOST;
+    text_printf(s, "array exponent[%d]\narray prefactor[%d]\narray from[%d]\narray words[%d]\n", n,
+                n, n, n);
+    for (int32_t i = 0; i < n; i++) {
+        const struct curve *c = &v.curve[i];
+        element(s, "exponent", i + 1, c->exponent);
+        element(s, "prefactor", i + 1, c->prefactor);
+        element(s, "from", i + 1, c->from);
+        t.len = 0;
+        text_puts(&t, c->name);
+        if (isfinite(c->exponent)) {
+            text_printf(&t, "%s%s^", *c->name ? ": ~ " : "~ ", v.x_name);
+            interval_words(&t, c->exponent, c->exponent_lo, c->exponent_hi);
+        }
+        words(s, "words", i + 1, t.len ? t.data : "");
+    }
+out:
+    text_free(&t);
+    curves_free(&v);
+    return rc;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metric against a swept key: points with intervals, and the fit that the analysis left in the tables. */
+#include "plots/views.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "results/rows.h"
+#include "results/summary.h"
+
+int64_t declared_analysis(const struct tables *ts, const char *kind) {
+    const struct table *facts = tables_peek(ts, "protocol");
+    int64_t best = -1;
+    for (int64_t i = 0; i < table_rows(facts); i++) {
+        const char *key = table_text(facts, i, "key");
+        int64_t number;
+        char digits[24];
+        if (strncmp(key, "analysis.", 9) || strcmp(table_text(facts, i, "value"), kind)) continue;
+        const char *dot = strchr(key + 9, '.');
+        if (!dot || strcmp(dot, ".kind") || dot - key - 9 > 20) continue;
+        snprintf(digits, sizeof digits, "%.*s", (int)(dot - key - 9), key + 9);
+        if (parse_i64(digits, &number) && number >= 0 && (best < 0 || number < best)) best = number;
+    }
+    return best;
+}
+
+const char *declared_key(const struct tables *ts, int64_t number, const char *key) {
+    char full[120];
+    if (number < 0) return "";
+    snprintf(full, sizeof full, "analysis.%lld.%.80s", (long long)number, key);
+    return rows_fact(ts, full);
+}
+
+/* A fit by its name and group, of the declared case. */
+static double fitted(const struct tables *ts, const char *kind, const char *only_case,
+                     const char *name, const char *group, const char *column) {
+    const struct table *fits = tables_peek(ts, "fits");
+    char full[200];
+    snprintf(full, sizeof full, "%s%s%.150s", name, *group ? " " : "", group);
+    for (int64_t i = 0; i < table_rows(fits); i++)
+        if (!strcmp(table_text(fits, i, "name"), full) &&
+            !strcmp(table_text(fits, i, "analysis"), kind) &&
+            !strcmp(table_text(fits, i, "case"), only_case))
+            return table_real(fits, i, column);
+    return (double)NAN;
+}
+
+static void read_fit(const struct tables *ts, const char *kind, const char *only_case,
+                     struct curve *c) {
+#define FIT(what, column) fitted(ts, kind, only_case, what, c->name, column)
+    c->level = FIT("t_mem", "value");
+    c->c0 = FIT("c0", "value");
+    c->c1 = FIT("c1", "value");
+    c->knee = FIT("B*", "value");
+    c->knee_lo = FIT("B*", "lo");
+    c->knee_hi = FIT("B*", "hi");
+    c->predicted = FIT("B* predicted", "value");
+    c->exponent = FIT("exponent", "value");
+    c->exponent_lo = FIT("exponent", "lo");
+    c->exponent_hi = FIT("exponent", "hi");
+    c->prefactor = FIT("prefactor", "value");
+    c->from = FIT("from", "value");
+#undef FIT
+}
+
+/* The first swept number, for results that declare no analysis. */
+static const char *first_swept(const struct tables *ts) {
+    const struct table *points = tables_peek(ts, "points");
+    for (size_t c = 0; c < table_columns(points); c++) {
+        const struct column *column = table_column_at(points, c);
+        if (!rows_swept(ts, c) || column->type == COL_TEXT) continue;
+        for (int64_t i = 1; i < table_rows(points); i++) {
+            double a = table_real(points, 0, column->name), b = table_real(points, i, column->name);
+            if (a < b || a > b) return column->name;
+        }
+    }
+    return "";
+}
+
+static double *numbers(struct arena *arena, int32_t n) {
+    return arena_alloc(arena, (size_t)n * sizeof(double));
+}
+
+static void read_points(const struct tables *ts, const struct rows_group *g, const char *y,
+                        bool rate, struct curve *c, struct arena *arena) {
+    c->x = numbers(arena, g->n), c->y = numbers(arena, g->n);
+    c->lo = numbers(arena, g->n), c->hi = numbers(arena, g->n);
+    c->t = numbers(arena, g->n), c->t_lo = numbers(arena, g->n), c->t_hi = numbers(arena, g->n);
+    for (int32_t i = 0; i < g->n; i++) {
+        double v = rows_metric(ts, g->point[i], y), x = g->x[i];
+        double lo = summary_get(ts, g->point[i], y, "ci_lo");
+        double hi = summary_get(ts, g->point[i], y, "ci_hi");
+        if (!isfinite(v)) continue;
+        int32_t k = c->n++;
+        c->x[k] = x;
+        c->y[k] = v;
+        c->lo[k] = isfinite(lo) ? lo : v;
+        c->hi[k] = isfinite(hi) ? hi : v;
+        /* A rate of x items a step and the time of a step say the same. */
+        c->t[k] = rate ? 1e3 * x / v : v;
+        c->t_lo[k] = rate ? 1e3 * x / c->hi[k] : c->lo[k];
+        c->t_hi[k] = rate && c->lo[k] > 0 ? 1e3 * x / c->lo[k] : rate ? c->t[k] : c->hi[k];
+    }
+}
+
+/* For a knee the metric is drawn as throughput, whichever of the two was declared. */
+static void to_throughput(struct curve *c) {
+    for (int32_t i = 0; i < c->n; i++) {
+        c->y[i] = 1e3 * c->x[i] / c->t[i];
+        c->lo[i] = 1e3 * c->x[i] / c->t_hi[i];
+        c->hi[i] = c->t_lo[i] > 0 ? 1e3 * c->x[i] / c->t_lo[i] : c->y[i];
+    }
+}
+
+static double *gather(const struct curves *v, int which, size_t *n) {
+    size_t all = 0;
+    for (int32_t g = 0; g < v->n; g++) all += (size_t)v->curve[g].n;
+    double *out = arena_alloc(v->arena, (3 * all + 1) * sizeof *out);
+    *n = 0;
+    for (int32_t g = 0; g < v->n; g++) {
+        const struct curve *c = &v->curve[g];
+        const double *from[3][3] = {
+            {c->x, NULL, NULL}, {c->y, c->lo, c->hi}, {c->t, c->t_lo, c->t_hi}};
+        for (int k = 0; k < 3; k++)
+            for (int32_t i = 0; from[which][k] && i < c->n; i++)
+                if (from[which][k][i] > 0 || k == 0) out[(*n)++] = from[which][k][i];
+    }
+    return out;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void fit_axes(struct curves *v, bool knee) {
+    size_t n;
+    double *x = gather(v, 0, &n);
+    qsort(x, n, sizeof *x, by_value);
+    axis_fit(&v->x, x, n, axis_wants_log(x, n), false);
+    axis_ticks_at(&v->x, x, n);
+    double *y = gather(v, 1, &n);
+    bool log = axis_wants_log(y, n);
+    axis_fit(&v->y, y, n, log, !log);
+    double *t = gather(v, 2, &n);
+    log = axis_wants_log(t, n) || (knee && v->y.log);
+    axis_fit(&v->t, t, n, log, !log);
+}
+
+static const char *spaced(struct arena *arena, const char *name) {
+    char *copy = arena_text(arena, name);
+    for (char *c = copy; *c; c++)
+        if (*c == '_') *c = ' ';
+    return copy;
+}
+
+int curves_read(const struct tables *ts, const char *kind, struct curves *v, struct err *err) {
+    int64_t number = declared_analysis(ts, kind);
+    bool knee = !strcmp(kind, "knee");
+    const char *x = declared_key(ts, number, "x"), *y = declared_key(ts, number, "y");
+    const char *only_case = declared_key(ts, number, "case");
+    struct rows rows;
+    int64_t drawn = 0;
+    *v = (struct curves){.arena = arena_create()};
+    if (!*x) x = first_swept(ts);
+    if (!*y) y = "time";
+    if (!*x) return err_set(err, ERR_UNSUPPORTED, "no %s plot: no number is swept", kind);
+    rows_gather(ts, only_case, x, declared_key(ts, number, "by"), &rows);
+    const char *unit = rows_unit(ts, y);
+    bool rate = rows_is_rate(unit);
+    v->curve = arena_alloc(v->arena, (size_t)(rows.n_groups + 1) * sizeof *v->curve);
+    for (int32_t g = 0; g < rows.n_groups; g++) {
+        struct curve *c = &v->curve[v->n];
+        *c = (struct curve){.name = arena_text(v->arena, rows.groups[g].name)};
+        read_points(ts, &rows.groups[g], y, rate, c, v->arena);
+        if (!c->n) continue;
+        if (knee) to_throughput(c);
+        read_fit(ts, kind, only_case, c);
+        drawn += c->n;
+        v->n++;
+    }
+    v->x_name = spaced(v->arena, rows_short(x));
+    v->y_name = knee ? "throughput" : spaced(v->arena, y);
+    v->y_unit = arena_text(v->arena, unit);
+    if (knee && !rate) v->y_unit = arena_printf(v->arena, "%s/s", v->x_name);
+    v->t_unit = "ms";
+    v->left_out = rows.left_out;
+    rows.left_out = (struct text){0};
+    rows_free(&rows);
+    if (drawn < 2)
+        return err_set(err, ERR_UNSUPPORTED, "no %s plot: %lld rows have %s against %s%s%.200s",
+                       kind, (long long)drawn, y, x, v->left_out.len ? "; left out: " : "",
+                       v->left_out.len ? v->left_out.data : "");
+    fit_axes(v, knee);
+    return 0;
+}
+
+void curves_free(struct curves *v) {
+    if (v->arena) arena_close(&v->arena);
+    text_free(&v->left_out);
+}
