@@ -12,8 +12,7 @@
 
 static const char *const isa_words[] = {"auto", "scalar", "avx2", "avx512", NULL};
 
-/* NULL: this build has no such level. */
-static const struct cpu_kernels *kernels_of(enum isa isa) {
+const struct cpu_kernels *cpu_kernels_of(enum isa isa) {
 #ifdef BENCH_CPU_AVX512
     if (isa == ISA_AVX512) return &cpu_kernels_avx512;
 #endif
@@ -26,7 +25,7 @@ static const struct cpu_kernels *kernels_of(enum isa isa) {
 /* The best level that both the machine and this build have. */
 static enum isa best_level(void) {
     int isa = (int)isa_best();
-    while (kernels_of((enum isa)isa) == NULL) isa--;
+    while (cpu_kernels_of((enum isa)isa) == NULL) isa--;
     return (enum isa)isa;
 }
 
@@ -50,7 +49,7 @@ static int cpu_open(struct device **device, const void *params, struct err *err)
         topology.cpus[i] = topology.cpus[i % topology.n_cpus];
     struct cpu *cpu = must_alloc(sizeof *cpu);
     *cpu = (struct cpu){.base.ops = &cpu_ops,
-                        .kernels = kernels_of(isa),
+                        .kernels = cpu_kernels_of(isa),
                         .topology = topology,
                         .params = *p,
                         .touch = true};

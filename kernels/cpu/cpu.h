@@ -74,6 +74,9 @@ static inline float *cpu_scratch(struct cpu *cpu, int thread) {
     return cpu->scratch + thread * cpu->scratch_floats;
 }
 
+/* NULL: this build has no such level (whether the machine has it is isa_best's answer). */
+const struct cpu_kernels *cpu_kernels_of(enum isa);
+
 /* Keeps the first failure for sync; returns whether `holds`. */
 bool cpu_expects(struct cpu *, bool holds, const char *sentence);
 
