@@ -141,8 +141,11 @@ static int witness(void *s, struct witness *w, struct err *err) {
     const struct cache_spec spec = spec_of(&self->params);
     int64_t bytes[N_CLASSES] = {0};
     (void)err;
-    *w = (struct witness){
-        .contract = CONTRACT_NONE, .holds = true, .first_difference = -1, .max_error = NAN};
+    *w = (struct witness){.contract = CONTRACT_NONE,
+                          .holds = true,
+                          .identical = true,
+                          .first_difference = -1,
+                          .max_error = NAN};
     if (!self->params.allocate) return 0;
     cache_bytes(&self->config, &spec, bytes);
     w->contract = CONTRACT_EXACT;

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every workload driven through its life on ref, cpu and fake: marks, memory, witness, values; and
+ * witnesses that fail. */
+#include "tests/unit/workloads/drive.h"
+
+static struct arena *arena;
+static struct device *devices[3];
+static const char *const device_names[] = {"ref", "cpu", "fake"};
+
+static struct model_config tiny(const char *kv_type) {
+    struct model_config config = drive_config("tiny", arena);
+    drive_model(&config, "kv_type", kv_type, arena);
+    return config;
+}
+
+/* Prepares, executes twice, compares both times, reports. */
+static void live(struct drive *drive, const char *name, const char *settings, struct witness *w,
+                 struct values *values) {
+    struct err err = {0};
+    if (drive_prepare(drive, name, settings, &err)) fail_msg("%s %s: %s", name, settings, err.text);
+    drive_execute(drive);
+    if (drive->run.workload->witness) *w = drive_witness(drive);
+    uint64_t hash = w->hash;
+    drive_execute(drive);
+    if (drive->run.workload->witness) *w = drive_witness(drive);
+    assert_true(w->hash == hash); /* executions are the same */
+    *values = drive_report(drive);
+    for (const struct metric *m = drive->run.workload->metrics; m && m->name; m++) {
+        bool found = false;
+        for (int i = 0; i < values->n; i++)
+            found = found || !strcmp(values->items[i].name, m->name);
+        if (!found) fail_msg("%s does not report %s", name, m->name);
+    }
+}
+
+static int count_marks(const struct drive *drive, int mark) {
+    int n = 0;
+    for (int64_t i = 0; i < drive->run.n_marks; i++) n += drive->run.marks[i].mark == mark;
+    return n;
+}
+
+/* All that a workload took it gave back; the device's own workspace may stay. */
+static int64_t live_bytes(struct device *device) {
+    return tracker_live(device->tracker, -1) - tracker_live(device->tracker, MEM_WORKSPACE);
+}
+
+static void each_workload_everywhere(void **state) {
+    static const struct {
+        const char *name, *settings;
+    } cases[] = {{"null", ""},
+                 {"null", "marks=5 spin=1us touch=4096"},
+                 {"ceiling", "op=read bytes=64KiB"},
+                 {"ceiling", "op=copy bytes=64KiB"},
+                 {"ceiling", "op=triad bytes=64KiB"},
+                 {"ceiling", "op=fma flops=4194304"},
+                 {"ceiling", "op=gemm rows=3 depth=64 width=48 type=bf16"},
+                 {"generate", "prompt=5 tokens=4"},
+                 {"generate", "prompt=5 tokens=4 mode=recompute"},
+                 {"generate", "prompt=5 tokens=1 batch=2"},
+                 {"generate", "prompt=3 tokens=4 batch=2 logits=all"},
+                 {"generate", "prompt=3 tokens=4 batch=2 logits=all mode=recompute"},
+                 {"prefill", "tokens=20 batch=2"},
+                 {"prefill", "tokens=20 chunk=7 plain_chunk=3"},
+                 {"prefill", "tokens=1"},
+                 {"decode", "context=9"},
+                 {"decode", "batch=3 context=9 steps=4"},
+                 {"decode", "batch=2 context=300"},
+                 {"kv_memory", "batch=3 length=70"},
+                 {"kv_memory", "batch=1 length=60000000 allocate=false"},
+                 {"blocks", "part=gemm batch=3 d=64 f=32"},
+                 {"blocks", "part=mlp batch=2 tokens=3 d=64 f=96"},
+                 {"blocks", "part=attention batch=2 tokens=3 context=11 d=64 heads=4"},
+                 {"blocks", "part=attention batch=2 context=11 d=64 heads=4 kv_type=f32"}};
+    (void)state;
+    struct model_config config = tiny("bf16");
+    for (int d = 0; d < 3; d++) {
+        if (!devices[d]) {
+            print_message("SKIPPED: %s\n", device_names[d]);
+            continue;
+        }
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            struct drive drive;
+            struct witness w = {0};
+            struct values values;
+            int64_t before = live_bytes(devices[d]);
+            drive_open_run(&drive, devices[d], &config, arena);
+            live(&drive, cases[i].name, cases[i].settings, &w, &values);
+            if (drive.run.workload->witness && !(w.holds && w.identical))
+                fail_msg("%s %s on %s: first difference %lld, %s", cases[i].name, cases[i].settings,
+                         device_names[d], (long long)w.first_difference, w.note);
+            for (const struct mark *m = drive.run.workload->marks; m && m->name; m++)
+                if (strcmp(cases[i].name, "null") != 0)
+                    assert_true(count_marks(&drive, (int)(m - drive.run.workload->marks)) > 0);
+            drive_dispose(&drive);
+            drive_close_run(&drive);
+            assert_int_equal(live_bytes(devices[d]), before);
+        }
+    }
+}
+
+/* ---- generate: the cache changes no token (E01, R15) -------------------------------------------
+ */
+
+static void cached_is_recomputed(void **state) {
+    static const char *const types[] = {"f32", "f16", "bf16", "int8"}, *const layouts[] = {
+                                                                           "contiguous", "paged"};
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct model_config config = tiny(types[i / 2]);
+        drive_model(&config, "layout", layouts[i % 2], arena);
+        drive_model(&config, "window", i == 2 ? "6" : "0", arena);
+        struct drive a, b;
+        struct witness w = {0};
+        struct values cached, recompute;
+        drive_open_run(&a, devices[0], &config, arena);
+        live(&a, "generate", "prompt=7 tokens=9 batch=2", &w, &cached);
+        assert_int_equal(w.contract, CONTRACT_EXACT);
+        assert_true(w.holds && w.identical);
+        assert_int_equal(w.compared, 18);
+        assert_true(w.hash == w.plain_hash);
+        assert_int_equal(count_marks(&a, 0), 18);
+        uint64_t hash = w.hash;
+        drive_open_run(&b, devices[0], &config, arena);
+        live(&b, "generate", "prompt=7 tokens=9 batch=2 mode=recompute", &w, &recompute);
+        assert_true(w.holds && w.hash == hash);
+        assert_true(values_get(&cached, "positions") == 7 + 8);
+        assert_true(values_get(&recompute, "positions") == 9 * 7 + 9 * 8 / 2);
+        assert_true(values_get(&cached, "token_entropy") > 2);
+        assert_true(values_get(&cached, "kv_bytes") ==
+                        2 * (7 + 8) * (double)model_kv_bytes_per_token(&config, NULL) ||
+                    i % 2 || i == 2);
+        assert_true(values_get(&cached, "method_bytes") ==
+                    values_get(&cached, "method_bytes_allocated"));
+        assert_true(values_get(&recompute, "method_bytes") ==
+                    values_get(&recompute, "method_bytes_allocated"));
+        drive_dispose(&a);
+        drive_dispose(&b);
+        drive_close_run(&a);
+        drive_close_run(&b);
+    }
+}
+
+/* E04: with logits of the whole sequence recompute's peak is the larger one; E01: its work too. */
+static void recompute_costs_more(void **state) {
+    (void)state;
+    struct model_config config = tiny("f16");
+    struct drive a, b;
+    struct witness w = {0};
+    struct values cached, recompute;
+    drive_open_run(&a, devices[0], &config, arena);
+    drive_open_run(&b, devices[0], &config, arena);
+    live(&a, "generate", "prompt=5 tokens=30 logits=all", &w, &cached);
+    live(&b, "generate", "prompt=5 tokens=30 logits=all mode=recompute", &w, &recompute);
+    assert_true(values_get(&recompute, "method_bytes") > 2 * values_get(&cached, "method_bytes"));
+    assert_true(b.plan.work[1].flops > 10 * a.plan.work[1].flops);
+    assert_true(a.plan.work[0].flops == b.plan.work[0].flops);
+    drive_dispose(&a);
+    drive_dispose(&b);
+    drive_close_run(&a);
+    drive_close_run(&b);
+}
+
+/* ---- witnesses that must fail -------------------------------------------------------------------
+ */
+
+static void spoiled_results_are_wrong(void **state) {
+    static const struct {
+        const char *name, *settings;
+    } cases[] = {{"generate", "prompt=7 tokens=9"},
+                 {"decode", "batch=2 context=9 steps=3"},
+                 {"prefill", "tokens=12 batch=2"}};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct model_config config = tiny("f32");
+        struct drive drive;
+        struct err err = {0};
+        drive_open_run(&drive, devices[0], &config, arena);
+        if (drive_prepare(&drive, cases[i].name, cases[i].settings, &err)) fail_msg("%s", err.text);
+        drive_execute(&drive);
+        assert_true(drive_witness(&drive).holds);
+        /* The plain results that were kept are spoiled: as if the fast path had computed something
+         * else. */
+        for (int k = 0; k < drive.n_pieces; k++)
+            if (!strncmp(drive.pieces[k].key, cases[i].name, strlen(cases[i].name)))
+                ((char *)drive.pieces[k].bytes)[drive.pieces[k].size - 1] ^= 1;
+        drive_execute(&drive);
+        struct witness w = drive_witness(&drive);
+        assert_false(w.holds);
+        assert_false(w.identical);
+        assert_true(w.first_difference >= 0);
+        assert_true(w.hash != w.plain_hash);
+        drive_dispose(&drive);
+        drive_close_run(&drive);
+    }
+}
+
+/* ---- snapshots ----------------------------------------------------------------------------------
+ */
+
+static void contexts_are_made_once(void **state) {
+    (void)state;
+    struct model_config config = tiny("int8");
+    struct drive drive;
+    struct witness w = {0};
+    struct values values;
+    drive_open_run(&drive, devices[0], &config, arena);
+    live(&drive, "decode", "batch=4 context=20 steps=2", &w, &values);
+    assert_int_equal(drive.filled, 4 + 4); /* contexts and plain results */
+    assert_int_equal(drive.found, 4);      /* the second comparison */
+    drive_dispose(&drive);
+    /* A smaller batch of the same run, and another layout: nothing new is computed. */
+    uint64_t hash = w.hash;
+    live(&drive, "decode", "batch=4 context=20 steps=2", &w, &values);
+    assert_true(w.hash == hash && w.holds);
+    assert_int_equal(drive.filled, 8);
+    drive_dispose(&drive);
+    drive_model(&drive.config, "layout", "paged", arena);
+    live(&drive, "decode", "batch=2 context=20 steps=2", &w, &values);
+    assert_true(w.holds && w.identical);
+    assert_int_equal(drive.filled, 8);
+    drive_dispose(&drive);
+    /* Another context, another cache type: new. */
+    live(&drive, "decode", "batch=1 context=21 steps=2", &w, &values);
+    assert_int_equal(drive.filled, 10);
+    drive_dispose(&drive);
+    drive_close_run(&drive);
+}
+
+static void *no_room(void *ctx, const char *key, size_t bytes, bool *ready) {
+    (void)ctx, (void)key, (void)bytes;
+    *ready = false;
+    return NULL;
+}
+
+static void without_room_it_is_computed_again(void **state) {
+    static const char *const names[] = {"decode", "prefill", "generate"};
+    (void)state;
+    struct model_config config = tiny("bf16");
+    for (int i = 0; i < 3; i++) {
+        struct drive drive;
+        struct witness w = {0};
+        struct values values;
+        drive_open_run(&drive, devices[0], &config, arena);
+        drive.run.store.snapshot = no_room;
+        live(&drive, names[i], "", &w, &values);
+        assert_true(w.holds && w.identical);
+        drive_dispose(&drive);
+        drive_close_run(&drive);
+    }
+}
+
+/* ---- what a row says ----------------------------------------------------------------------------
+ */
+
+static void decode_rows(void **state) {
+    (void)state;
+    struct model_config config = tiny("f16");
+    struct drive drive;
+    struct witness w = {0};
+    struct values values;
+    drive_open_run(&drive, devices[0], &config, arena);
+    live(&drive, "decode", "batch=3 context=40 steps=2", &w, &values);
+    double token = (double)model_kv_bytes_per_token(&config, NULL);
+    assert_true(values_get(&values, "kv_bytes_read") == 3 * (41 + 42) * token);
+    assert_true(values_get(&values, "resident_tokens") == 3 * 42);
+    assert_true(values_get(&values, "token_entropy") > 5);
+    assert_true(drive.plan.work[0].items == 6);
+    assert_int_equal(drive.run.n_marks, 6);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(drive.run.marks[i].who, i % 3);
+        assert_int_equal(drive.run.marks[i].n, 1);
+        assert_true(i == 0 || drive.run.marks[i].t_ns >= drive.run.marks[i - 1].t_ns);
+    }
+    drive_dispose(&drive);
+    drive_close_run(&drive);
+}
+
+static void kv_rows(void **state) {
+    (void)state;
+    struct model_config config = drive_config("7b", arena);
+    struct drive drive;
+    struct witness w = {0};
+    struct values values;
+    drive_model(&config, "kv_type", "f16", arena);
+    drive_model(&config, "type", "f16", arena);
+    drive_open_run(&drive, devices[0], &config, arena);
+    live(&drive, "kv_memory", "length=128000 allocate=false", &w, &values); /* E12 */
+    assert_true(values_get(&values, "kv_gib") == 15.625);
+    assert_true(isnan(values_get(&values, "kv_bytes_allocated")));
+    assert_true(values_get(&values, "kv_over_weights") > 1);
+    assert_true(values_get(&values, "heads_saved") == 4);
+    assert_int_equal(w.contract, CONTRACT_NONE);
+    for (int c = 0; c < N_CLASSES; c++) assert_int_equal(drive.plan.bytes[c], 0);
+    drive_dispose(&drive);
+    drive_model(&drive.config, "layout", "paged", arena);
+    drive_model(&drive.config, "block", "16", arena);
+    live(&drive, "kv_memory", "batch=2 length=17", &w, &values);
+    assert_true(values_get(&values, "kv_bytes") == 2 * 17 * 131072.0);
+    assert_true(values_get(&values, "kv_bytes_planned") == 2 * 32 * 131072.0);
+    assert_true(values_get(&values, "kv_bytes_allocated") == 2 * 32 * 131072.0);
+    assert_int_equal(w.contract, CONTRACT_EXACT);
+    drive_dispose(&drive);
+    drive_close_run(&drive);
+}
+
+static void block_rows(void **state) {
+    (void)state;
+    struct drive drive;
+    struct witness w = {0};
+    struct values values;
+    drive_open_run(&drive, devices[0], NULL, arena);
+    live(&drive, "blocks", "part=attention batch=2 tokens=4 context=4 d=64 heads=4 kv_type=f32", &w,
+         &values);
+    assert_true(values_get(&values, "formula_flops") == 4.0 * 2 * 4 * 4 * 64);
+    assert_true(drive.plan.work[0].flops == 4.0 * 2 * 10 * 64); /* 1 + 2 + 3 + 4 causal pairs */
+    drive_dispose(&drive);
+    live(&drive, "blocks", "part=mlp batch=2 tokens=3 d=64 f=96 type=bf16", &w, &values);
+    assert_true(values_get(&values, "formula_intensity") ==
+                6.0 * 6 * 64 * 96 / (4.0 * 6 * 64 + 4 * 6 * 96 + 6 * 64 * 96));
+    assert_true(drive.plan.work[0].bytes[MEM_WEIGHT] == 2.0 * 3 * 64 * 96);
+    assert_true(drive.plan.work[0].bytes[MEM_ACTIVATION] == 4.0 * (2 * 6 * 64 + 2 * 6 * 96));
+    drive_dispose(&drive);
+    drive_close_run(&drive);
+}
+
+static void checks_refuse(void **state) {
+    static const struct {
+        const char *name, *settings;
+    } cases[] = {{"ceiling", "op=fma type=int8"},
+                 {"decode", "batch=4096 context=16777216"},
+                 {"prefill", "batch=4096 tokens=16777216"},
+                 {"generate", "tokens=16777216 mode=recompute prompt=16777216"},
+                 {"blocks", "part=attention d=64 heads=5"},
+                 {"blocks", "part=attention d=64 heads=4 tokens=9 context=8"},
+                 {"blocks", "batch=65536 tokens=1048576"}};
+    (void)state;
+    struct model_config config = tiny("bf16");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct drive drive;
+        struct err err = {0};
+        drive_open_run(&drive, devices[0], &config, arena);
+        if (drive_prepare(&drive, cases[i].name, cases[i].settings, &err) != ERR_INPUT)
+            fail_msg("%s %s is not refused", cases[i].name, cases[i].settings);
+        drive_close_run(&drive);
+    }
+}
+
+/* A device without memory: an error, no leak, and dispose copes. */
+static int allocations_left;
+static const struct device_kind *real_kind;
+static void *scarce(struct device *device, size_t bytes) {
+    return allocations_left-- > 0 ? real_kind->alloc(device, bytes) : NULL;
+}
+
+static void every_failing_allocation(void **state) {
+    static const struct {
+        const char *name, *settings;
+    } cases[] = {{"ceiling", "op=triad bytes=64KiB"},
+                 {"ceiling", "op=gemm rows=2 depth=8 width=8"},
+                 {"decode", "context=3"},
+                 {"prefill", "tokens=3"},
+                 {"generate", "prompt=2 tokens=2"},
+                 {"blocks", "part=mlp d=8 f=8"},
+                 {"blocks", "part=attention d=8 heads=2 context=4"}};
+    (void)state;
+    struct device_kind kind = *devices[0]->kind;
+    real_kind = devices[0]->kind;
+    kind.alloc = scarce;
+    devices[0]->kind = &kind;
+    struct model_config config = tiny("int8");
+    drive_model(&config, "layout", "paged", arena);
+    drive_model(&config, "type", "int8", arena);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int failures = 0;
+        for (int allowed = 0;; allowed++) {
+            struct drive drive;
+            struct err err = {0};
+            int64_t before = tracker_live(devices[0]->tracker, -1);
+            drive_open_run(&drive, devices[0], &config, arena);
+            allocations_left = allowed;
+            int code = drive_prepare(&drive, cases[i].name, cases[i].settings, &err);
+            drive_dispose(&drive);
+            drive_close_run(&drive);
+            assert_int_equal(tracker_live(devices[0]->tracker, -1), before);
+            if (!code) break;
+            assert_int_equal(code, ERR_MEMORY);
+            assert_true(err.text[0]);
+            failures++;
+        }
+        assert_true(failures >= 3);
+    }
+    devices[0]->kind = real_kind;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_workload_everywhere),
+                                       cmocka_unit_test(cached_is_recomputed),
+                                       cmocka_unit_test(recompute_costs_more),
+                                       cmocka_unit_test(spoiled_results_are_wrong),
+                                       cmocka_unit_test(contexts_are_made_once),
+                                       cmocka_unit_test(without_room_it_is_computed_again),
+                                       cmocka_unit_test(decode_rows),
+                                       cmocka_unit_test(kv_rows),
+                                       cmocka_unit_test(block_rows),
+                                       cmocka_unit_test(checks_refuse),
+                                       cmocka_unit_test(every_failing_allocation)};
+    arena = arena_create();
+    for (int d = 0; d < 3; d++) devices[d] = drive_open(device_names[d], arena);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (int d = 0; d < 3; d++) device_close(&devices[d]);
+    arena_close(&arena);
+    return failed;
+}
