@@ -97,11 +97,14 @@ bool take_number(const char **at, int64_t *v) {
 bool tree_number(int64_t *v, const char *root, const char *fmt, ...) {
     char path[PATH_MAX], line[64];
     const char *at = line;
+    int64_t found;
     va_list args;
     va_start(args, fmt);
     bool ok = full_path(path, root, fmt, args);
     va_end(args);
-    return ok && line_of(line, sizeof line, path) && take_number(&at, v) && !*at;
+    ok = ok && line_of(line, sizeof line, path) && take_number(&at, &found) && !*at;
+    if (ok) *v = found;
+    return ok;
 }
 
 static bool keyed(char *out, size_t size, const char *key, const char *path) {
