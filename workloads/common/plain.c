@@ -149,7 +149,7 @@ void plain_compare(struct witness *w, struct plain *plain, struct session *s,
         double most = 0;
         for (int32_t i = 0; i < plain->vocab; i++) {
             double error = fabs((double)logits[i] - (double)plain_logits(plain)[i]);
-            if (!(error <= most)) most = error; /* a NaN is kept */
+            if (!(error <= most) && !isnan(most)) most = error; /* a NaN stays */
         }
         if (plain->vocab && !(most <= tolerance)) w->holds = false;
         if (plain->vocab && !(most <= w->max_error)) w->max_error = most;
