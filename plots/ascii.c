@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same pictures with characters: a canvas, two axes, and curves made of '_', '-' and "'" for thirds of a line. */
+/* The same pictures with characters: a canvas, two axes, and curves made of '_', '-' and "'" for
+ * thirds of a line. */
 #include "plots/plot.h"
 
 #include <math.h>
@@ -87,11 +88,12 @@ static void add_line(struct text *out, const char *line, int width) {
 }
 
 /* ' 160 |': the label of the tick that falls on this row. */
-static void y_tick(const struct canvas *c, const struct axis *a, int row, char out[TICKS_LEFT + 1]) {
+static void y_tick(const struct canvas *c, const struct axis *a, int row,
+                   char out[TICKS_LEFT + 1]) {
     char label[32] = "";
     for (int i = 0; i < a->n_ticks; i++)
         if ((int)floor(height_of(c, axis_place(a, a->tick[i])) + 0.5) == row)
-            axis_label(label, a->tick[i]);
+            axis_tick_label(a, i, label);
     snprintf(out, TICKS_LEFT + 1, "%*.*s", TICKS_LEFT, TICKS_LEFT, label);
 }
 
@@ -100,7 +102,7 @@ static void x_ticks(const struct canvas *c, const struct axis *a, char *line, si
     memset(line, ' ', size);
     for (int i = 0; i < a->n_ticks; i++) {
         char label[32];
-        axis_label(label, a->tick[i]);
+        axis_tick_label(a, i, label);
         int n = (int)strlen(label);
         int at = TICKS_LEFT + 2 + column_of(c, axis_place(a, a->tick[i])) - n / 2;
         if (at < free_from || at + n > last + 1 || at + n >= (int)size) continue;
@@ -219,7 +221,8 @@ out:
 
 static const char fill[] = "#=+:.o%*"; /* of classes */
 
-/* A class beside which nothing else could be seen is left out of the picture; -1 if there is none. */
+/* A class beside which nothing else could be seen is left out of the picture; -1 if there is none.
+ */
 static int32_t giant_class(const struct timeline *v, double *rest) {
     for (int32_t k = 0; k < v->n_classes; k++) {
         *rest = 0;

@@ -8,21 +8,29 @@
 
 #include "base/text.h"
 
-char *axis_label(char buf[32], double v) {
+static char *label(char buf[32], double v, double short_from) {
     static const char *const suffix[] = {"", " k", " M", " G", " T", " P"};
     double size = fabs(v);
     size_t s = 0;
-    if (size >= 1e4)
+    if (size >= short_from)
         while (size >= 999.5 && s < 5) size /= 1e3, v /= 1e3, s++;
     if (fabs(v - round(v)) <= 1e-6 * size && size < 1e6)
         snprintf(buf, 32, "%.0f%s", round(v) + 0.0, suffix[s]);
     else if (size >= 1e-3 && size < 1e4)
-        snprintf(buf, 32, "%.4g%s", v, suffix[s]);
+        snprintf(buf, 32, s ? "%.3g%s" : "%.4g%s", v, suffix[s]);
     else
         snprintf(buf, 32, "%.2g%s", v, suffix[s]);
     for (char *c = buf; *c; c++) /* a decimal comma of the user's locale has no place here */
         if (*c == ',') *c = '.';
     return buf;
+}
+
+char *axis_label(char buf[32], double v) { return label(buf, v, 1e4); }
+
+char *axis_tick_label(const struct axis *a, int i, char buf[32]) {
+    double most = 0;
+    for (int k = 0; k < a->n_ticks; k++) most = fmax(most, fabs(a->tick[k]));
+    return label(buf, a->tick[i], most >= 1e4 ? 1e3 : 1e4);
 }
 
 static void add_tick(struct axis *a, double v) {
@@ -33,7 +41,7 @@ static void add_tick(struct axis *a, double v) {
 
 static void straight_ticks(struct axis *a, int wanted) {
     double raw = (a->hi - a->lo) / wanted, unit = pow(10, floor(log10(raw)));
-    double step = raw / unit <= 1 ? 1 : raw / unit <= 2 ? 2 : raw / unit <= 5 ? 5 : 10;
+    double step = raw / unit <= 1.5 ? 1 : raw / unit <= 3 ? 2 : raw / unit <= 7 ? 5 : 10;
     step *= unit;
     a->n_ticks = 0;
     for (double i = ceil(a->lo / step - 1e-9); i * step <= a->hi * (1 + 1e-12) + 1e-9 * step; i++) {
@@ -44,8 +52,8 @@ static void straight_ticks(struct axis *a, int wanted) {
 
 /* Too many ticks give way to a coarser set, too few to a finer one. */
 static void log_ticks(struct axis *a) {
-    static const double sets[3][9] = {{1}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 6, 7, 8.5}};
-    static const int sizes[3] = {1, 3, 9};
+    static const double sets[3][7] = {{1}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}};
+    static const int sizes[3] = {1, 3, 7};
     double from = floor(log10(a->lo)), to = ceil(log10(a->hi)), decades = log10(a->hi / a->lo);
     int set = decades > 3.5 ? 0 : decades > 0.85 ? 1 : 2;
     double stride = fmax(1, ceil(decades / 10));

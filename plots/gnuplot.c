@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gnuplot as a child: no shell, no settings of the user's, no input, a time limit, and files by their final name only. */
+/* gnuplot as a child: no shell, no settings of the user's, no input, a time limit, and files by
+ * their final name only. */
 #include "plots/gnuplot.h"
 
 #include <dirent.h>
@@ -88,7 +89,8 @@ static int wait_for(pid_t child, int *status, struct err *err) {
     return err_set(err, ERR_TIMEOUT, "gnuplot did not end within %d s", TIMEOUT_MS / 1000);
 }
 
-/* The first line that says something: gnuplot repeats the command and marks the place with a caret before it. */
+/* The first line that says something: gnuplot repeats the command and marks the place with a caret
+ * before it. */
 static int complain(const struct gnuplot *g, int status, struct err *err) {
     char *path = path_of(g, LOG_NAME), *log = NULL;
     const char *line = "no message";
@@ -99,9 +101,9 @@ static int complain(const struct gnuplot *g, int status, struct err *err) {
         if (*found) line = found;
         log[(size_t)(line - log) < len ? (size_t)(line - log) + strcspn(line, "\n") : len] = 0;
     }
-    int rc = WIFSIGNALED(status)
-                 ? err_set(err, ERR_SYSTEM, "gnuplot died of signal %d: %.300s", WTERMSIG(status), line)
-                 : err_set(err, ERR_SYSTEM, "gnuplot failed: %.300s", line);
+    int rc = WIFSIGNALED(status) ? err_set(err, ERR_SYSTEM, "gnuplot died of signal %d: %.300s",
+                                           WTERMSIG(status), line)
+                                 : err_set(err, ERR_SYSTEM, "gnuplot failed: %.300s", line);
     free(log);
     free(path);
     return rc;
@@ -126,7 +128,8 @@ int gnuplot_run(struct gnuplot *g, const char *script, struct err *err) {
     if (failed) return err_system(err, failed, "cannot start gnuplot");
     rc = wait_for(child, &status, err);
     if (!rc && (!WIFEXITED(status) || WEXITSTATUS(status))) {
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 127) /* as spawn reports it where it forks */
+        if (WIFEXITED(status) &&
+            WEXITSTATUS(status) == 127) /* as spawn reports it where it forks */
             return err_set(err, ERR_UNSUPPORTED, "gnuplot is not installed: no picture was drawn");
         rc = complain(g, status, err);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From tables to pictures: what suits a result, its data and settings as files, one run of gnuplot for SVG and PNG. */
+/* From tables to pictures: what suits a result, its data and settings as files, one run of gnuplot
+ * for SVG and PNG. */
 #include "plots/plot.h"
 
 #include <errno.h>
@@ -76,7 +77,8 @@ const char *const *plot_kinds(const struct tables *ts) {
 
 /* ---- whole tables, for scripts of one's own */
 
-/* One line a row, one column a tab; what would end a cell becomes a space, what is no number NaN. */
+/* One line a row, one column a tab; what would end a cell becomes a space, what is no number NaN.
+ */
 static int write_table(const struct table *t, const char *name, struct gnuplot *g,
                        struct err *err) {
     struct text out = {0}, cell = {0};
@@ -106,8 +108,8 @@ static int write_table(const struct table *t, const char *name, struct gnuplot *
 }
 
 static int write_tables(const struct tables *ts, bool all, struct gnuplot *g, struct err *err) {
-    static const char *const small[] = {"points", "phases", "summary", "ceilings",
-                                        "fits",   "published"};
+    static const char *const small[] = {"points",   "phases", "summary",
+                                        "ceilings", "fits",   "published"};
     size_t n;
     const char *const *names = tables_names(&n);
     int rc = 0;
@@ -139,16 +141,19 @@ void script_number(struct text *out, const char *name, double value) {
         text_printf(out, "%s = NaN\n", name);
 }
 
-void script_axis(struct text *out, const char *name, const struct axis *a) {
-    char label[32];
+void script_axis(struct text *out, const char *name, const char *letter, const struct axis *a) {
+    char label[32], variable[40];
     struct text t = {0};
-    text_printf(&t, "set %srange [%.17g:%.17g]; set %stics (", name, a->lo, a->hi, name);
-    for (int i = 0; i < a->n_ticks; i++)
-        text_printf(&t, "%s\"%s\" %.17g", i ? ", " : "", axis_label(label, a->tick[i]), a->tick[i]);
-    text_printf(&t, "); %sset logscale %s", a->log ? "" : "un", name);
-    char variable[40];
-    snprintf(variable, sizeof variable, "axis_%.20s", name);
-    script_text(out, variable, t.data);
+    for (int bare = 0; bare < 2; bare++) {
+        t.len = 0;
+        text_printf(&t, "set %srange [%.17g:%.17g]; set %stics (", letter, a->lo, a->hi, letter);
+        for (int i = 0; i < a->n_ticks; i++)
+            text_printf(&t, "%s\"%s\" %.17g", i ? ", " : "",
+                        bare ? "" : axis_tick_label(a, i, label), a->tick[i]);
+        text_printf(&t, "); %sset logscale %s", a->log ? "" : "un", letter);
+        snprintf(variable, sizeof variable, bare ? "bare_%.20s" : "axis_%.20s", name);
+        script_text(out, variable, t.data);
+    }
     text_free(&t);
 }
 
@@ -201,10 +206,10 @@ static void write_main(const char *folder, const char *kind, struct text *out) {
     static const struct {
         const char *terminal, *file;
     } formats[] = {
-        {"svg noenhanced size 960,680 dynamic font 'DejaVu Sans,Helvetica,Arial,13' "
+        {"svg noenhanced size 960,680 dynamic font 'DejaVu Sans,Helvetica,Arial,12' "
          "background rgb 'white'",
          "plot.svg"},
-        {"pngcairo noenhanced size 1920,1360 font 'DejaVu Sans,13' fontscale 2 linewidth 2 "
+        {"pngcairo noenhanced size 1920,1360 font 'DejaVu Sans,12' fontscale 2 linewidth 2 "
          "pointscale 2 background rgb 'white'",
          "plot.png"},
     };
@@ -216,8 +221,7 @@ static void write_main(const char *folder, const char *kind, struct text *out) {
             struct text path = {0};
             text_printf(&path, "%s/%s.gp", folder, parts[p] ? parts[p] : kind);
             text_puts(out, "load '");
-            for (const char *c = path.data; *c; c++)
-                text_printf(out, *c == '\'' ? "''" : "%c", *c);
+            for (const char *c = path.data; *c; c++) text_printf(out, *c == '\'' ? "''" : "%c", *c);
             text_puts(out, "'\n");
             text_free(&path);
         }

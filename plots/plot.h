@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of a result: gnuplot scripts fed whole tables, SVG and PNG; and curves drawn with characters for a terminal. */
+/* Pictures of a result: gnuplot scripts fed whole tables, SVG and PNG; and curves drawn with
+ * characters for a terminal. */
 #ifndef PLOTS_PLOT_H
 #define PLOTS_PLOT_H
 #include "results/table.h"
@@ -7,12 +8,16 @@
 struct err;
 struct text;
 
-/* Kinds that suit these tables (NULL-terminated, static), best first: knee, scaling, roofline, memory, samples. */
+/* Kinds that suit these tables (NULL-terminated, static), best first: knee, scaling, roofline,
+ * memory, samples. */
 const char *const *plot_kinds(const struct tables *);
-/* Draws kind to stem.svg and stem.png (extra kinds: stem-KIND.svg). scripts: folder of the *.gp files. ERR_UNSUPPORTED with a
-   sentence when gnuplot is absent or there is nothing to draw; a failing gnuplot is ERR_SYSTEM with its first line. */
-int plot_draw(const struct tables *, const char *kind, const char *stem, const char *scripts, struct err *);
+/* Draws kind to stem.svg and stem.png (extra kinds: stem-KIND.svg). scripts: folder of the *.gp
+   files. ERR_UNSUPPORTED with a sentence when gnuplot is absent or there is nothing to draw; a
+   failing gnuplot is ERR_SYSTEM with its first line. */
+int plot_draw(const struct tables *, const char *kind, const char *stem, const char *scripts,
+              struct err *);
 /* The same curve as text, at most width columns and height lines. */
-int plot_ascii(const struct tables *, const char *kind, int width, int height, struct text *, struct err *);
+int plot_ascii(const struct tables *, const char *kind, int width, int height, struct text *,
+               struct err *);
 
 #endif

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Rates over arithmetic intensity under the roofs that the same run measured; labels come placed, from labels.gp.
 min(a, b) = a < b ? a : b
+set rmargin at screen 0.835
 eval axis_x
 eval axis_y
-set y2label ''
 set xlabel 'arithmetic intensity, FLOP/byte' offset 0,0.4
-set ylabel 'rate, FLOP/s' offset 0.5,0
-set samples 800
+set ylabel 'rate, FLOP/s' offset 0,0
 load 'labels.gp'
 set key bottom right
 if (n == 1) { unset key }

@@ -6,8 +6,7 @@ law(g, x) = known(exponent[g]) && x >= 0.999 * from[g] ? prefactor[g] * x**expon
 eval axis_x
 eval axis_y
 set xlabel x_label offset 0,0.4
-set ylabel y_label offset 0.5,0
-set samples 400
+set ylabel y_label offset 0,0
 if (strlen(note) > 0) { set label 904 note at screen 0.98,0.027 right font ',10' textcolor rgb '#707070' front }
 set key top left Left reverse
 if (n == 1 && strlen(words[1]) == 0) { unset key }

@@ -22,9 +22,10 @@ static void cell(struct text *t, double v, char end) {
 static int write_curve(const struct curve *c, int32_t number, struct gnuplot *g, struct err *err) {
     struct text t = {0};
     char name[40];
-    text_puts(&t, "x\ty\ty_lo\ty_hi\tms\tms_lo\tms_hi\n");
+    text_puts(&t, "x\ty\ty_lo\ty_hi\tt\tt_lo\tt_hi\n");
     for (int32_t i = 0; i < c->n; i++) {
-        const double row[] = {c->x[i], c->y[i], c->lo[i], c->hi[i], c->t[i], c->t_lo[i], c->t_hi[i]};
+        const double row[] = {c->x[i], c->y[i],    c->lo[i],  c->hi[i],
+                              c->t[i], c->t_lo[i], c->t_hi[i]};
         for (int k = 0; k < 7; k++) cell(&t, row[k], k < 6 ? '\t' : '\n');
     }
     snprintf(name, sizeof name, "curve%d.tsv", number);
@@ -67,7 +68,7 @@ static int write_shared(const struct curves *v, struct gnuplot *g, struct text *
     script_text(s, "x_label", v->x_name);
     text_printf(&t, *v->y_unit ? "%s, %s" : "%s", v->y_name, v->y_unit);
     script_text(s, "y_label", t.data);
-    script_axis(s, "x", &v->x);
+    script_axis(s, "x", "x", &v->x);
     t.len = 0;
     if (v->n > n) text_printf(&t, "%d more curves are left out", v->n - n);
     if (v->left_out.len) text_printf(&t, "%sleft out: %s", t.len ? "; " : "", v->left_out.data);
@@ -76,29 +77,23 @@ static int write_shared(const struct curves *v, struct gnuplot *g, struct text *
     return rc;
 }
 
-/* One axis command per panel: the script evaluates the one it draws. */
-static void axis_as(struct text *s, const char *variable, const struct axis *a) {
-    struct text t = {0};
-    script_axis(&t, "y", a);
-    text_printf(s, "%s%s", variable, t.data + strlen("axis_y"));
-    text_free(&t);
-}
-
 int script_knee(const struct tables *ts, struct gnuplot *g, struct text *s, struct err *err) {
     struct curves v;
     struct text t = {0};
     int rc = curves_read(ts, "knee", &v, err);
     if (!rc) rc = write_shared(&v, g, s, err);
     if (rc) goto out;
-    axis_as(s, "axis_rate", &v.y);
-    axis_as(s, "axis_time", &v.t);
-    static const char *const arrays[] = {"level", "c0", "c1", "knee", "knee_lo", "knee_hi", "ridge"};
+    script_axis(s, "rate", "y", &v.y);
+    script_axis(s, "time", "y", &v.t);
+    script_text(s, "t_unit", v.t_unit);
+    static const char *const arrays[] = {"level",   "c0",      "c1",   "knee",
+                                         "knee_lo", "knee_hi", "ridge"};
     int32_t n = v.n < CURVES_MOST ? v.n : CURVES_MOST;
     for (int k = 0; k < 7; k++) text_printf(s, "array %s[%d]\n", arrays[k], n);
     text_printf(s, "array knee_words[%d]\narray ridge_words[%d]\narray right[%d]\n", n, n, n);
     for (int32_t i = 0; i < n; i++) {
         const struct curve *c = &v.curve[i];
-        const double values[] = {c->level, c->c0, c->c1, c->knee,
+        const double values[] = {c->level,   c->c0,      c->c1,       c->knee,
                                  c->knee_lo, c->knee_hi, c->predicted};
         for (int k = 0; k < 7; k++) element(s, arrays[k], i + 1, values[k]);
         t.len = 0;
@@ -110,7 +105,7 @@ int script_knee(const struct tables *ts, struct gnuplot *g, struct text *s, stru
         words(s, "knee_words", i + 1, t.len ? t.data : "");
         t.len = 0;
         if (isfinite(c->predicted)) {
-            text_puts(&t, "ridge: ");
+            text_puts(&t, "ridge predicts ");
             interval_words(&t, c->predicted, NAN, NAN);
         }
         words(s, "ridge_words", i + 1, t.len ? t.data : "");
@@ -129,7 +124,7 @@ int script_scaling(const struct tables *ts, struct gnuplot *g, struct text *s, s
     int rc = curves_read(ts, "scaling", &v, err);
     if (!rc) rc = write_shared(&v, g, s, err);
     if (rc) goto out;
-    script_axis(s, "y", &v.y);
+    script_axis(s, "y", "y", &v.y);
     int32_t n = v.n < CURVES_MOST ? v.n : CURVES_MOST;
     text_printf(s, "array exponent[%d]\narray prefactor[%d]\narray from[%d]\narray words[%d]\n", n,
                 n, n, n);

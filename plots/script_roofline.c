@@ -14,8 +14,9 @@
 
 enum { GROUPS_MOST = 8 };
 /* The drawing area of roofline.gp in units of one character's width and height. */
-#define WIDE 108.0
-#define HIGH 29.0
+#define WIDE  69.0
+#define HIGH  26.0
+#define SHAPE 1.82 /* a line is so many characters high */
 
 struct box {
     double x0, y0, x1, y1; /* characters */
@@ -47,12 +48,12 @@ static void label(struct text *t, const char *words, double x, double y, const c
     text_printf(t, "' at %.17g,%.17g %s front\n", x, y, how);
 }
 
-/* Above, below, right or left of its point, the first that is free; a label without a place is left out: the points of a
-   group are in order anyhow. */
+/* Above, below, right or left of its point, the first that is free; a label without a place is left
+   out: the points of a group are in order anyhow. */
 static void place_label(const struct roofs *v, const struct roof_row *r, struct boxes *all,
                         struct text *t) {
     double px = axis_place(&v->x, r->intensity) * WIDE, py = axis_place(&v->y, r->rate) * HIGH;
-    double w = (double)utf8_width(r->label) * 0.82 + 0.6;
+    double w = (double)utf8_width(r->label) + 0.6;
     const struct {
         struct box b;
         const char *how;
@@ -81,37 +82,47 @@ static void occupy_line(const struct roofs *v, double bandwidth, double peak, st
     }
 }
 
-/* Names of the roofs: along the slopes at their left, above the flats at their right. */
+/* Names of the flats stand beyond the right border, apart by a line at least, the highest where it
+ * belongs. */
+static void peak_labels(const struct roofs *v, struct text *t) {
+    const struct roof *sorted[ROOFS_MOST];
+    double above = INFINITY;
+    char words[120], number[32];
+    for (int32_t i = 0; i < v->n_peaks; i++) {
+        int32_t at = i;
+        for (; at > 0 && sorted[at - 1]->value < v->peak[i].value; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = &v->peak[i];
+    }
+    for (int32_t i = 0; i < v->n_peaks; i++) {
+        double py = fmin(axis_place(&v->y, sorted[i]->value) * HIGH, above - 1);
+        above = py;
+        snprintf(words, sizeof words, "%.60s: %s", sorted[i]->name,
+                 axis_label(number, sorted[i]->value));
+        label(t, words, v->x.hi, exp(log(v->y.lo) + py / HIGH * log(v->y.hi / v->y.lo)),
+              "left offset character 0.6,0 font ',10'");
+    }
+}
+
+/* Names of the slopes run along them. */
 static void roof_labels(const struct roofs *v, struct boxes *all, struct text *t) {
     char words[120], number[32], how[80];
     double shape = log(v->x.hi / v->x.lo) / log(v->y.hi / v->y.lo); /* of the area in decades */
-    double angle = atan(HIGH * 2.05 / WIDE * shape) * 180 / M_PI; /* a character is twice as high */
+    double angle = atan(HIGH * SHAPE / WIDE * shape) * 180 / M_PI;
     for (int32_t i = 0; i < v->n_bandwidths; i++) {
         const struct roof *r = &v->bandwidth[i];
         double x = fmax(v->x.lo, v->y.lo / r->value) * pow(v->x.hi / v->x.lo, 0.04);
         snprintf(words, sizeof words, "%.60s %s GB/s", r->name,
                  format_number(number, sizeof number, r->value / 1e9, 3));
-        snprintf(how, sizeof how, "left rotate by %.1f offset character 0,0.7", angle);
+        snprintf(how, sizeof how, "left rotate by %.1f offset character -0.9,0.8", angle);
         label(t, words, x, x * r->value, how);
         double px = axis_place(&v->x, x) * WIDE, py = axis_place(&v->y, x * r->value) * HIGH;
-        double w = (double)strlen(words) * 0.8, up = tan(angle * M_PI / 180) / 2.05;
+        double w = (double)strlen(words) * cos(angle * M_PI / 180),
+               up = tan(angle * M_PI / 180) / SHAPE;
         for (double k = 0; k < w; k += 1)
             occupy(all, (struct box){px + k - 0.5, py + k * up, px + k + 0.5, py + k * up + 1.5});
     }
-    for (int32_t i = 0; i < v->n_peaks; i++) {
-        const struct roof *r = &v->peak[i];
-        double py = axis_place(&v->y, r->value) * HIGH;
-        snprintf(words, sizeof words, "%.60s %s GFLOP/s", r->name,
-                 format_number(number, sizeof number, r->value / 1e9, 3));
-        double w = (double)strlen(words) * 0.82;
-        /* Peaks that lie close step to the left, one after another. */
-        struct box b = {WIDE - w - 0.6, py + 0.1, WIDE - 0.6, py + 1.2};
-        while (b.x0 > 0.4 * WIDE && overlaps(all, b)) b.x0 -= 1, b.x1 -= 1;
-        if (overlaps(all, b)) continue;
-        occupy(all, b);
-        double x = exp(log(v->x.lo) + b.x1 / WIDE * log(v->x.hi / v->x.lo));
-        label(t, words, x, r->value, "right offset character 0,0.6");
-    }
+    peak_labels(v, t);
 }
 
 static int write_groups(const struct roofs *v, struct gnuplot *g, struct text *s, int *n,
@@ -150,8 +161,8 @@ int script_roofline(const struct tables *ts, struct gnuplot *g, struct text *s, 
     if (rc) goto out;
     rc = write_groups(&v, g, s, &n, err);
     if (rc) goto out;
-    script_axis(s, "x", &v.x);
-    script_axis(s, "y", &v.y);
+    script_axis(s, "x", "x", &v.x);
+    script_axis(s, "y", "y", &v.y);
     script_number(s, "n_bandwidths", v.n_bandwidths);
     script_number(s, "n_peaks", v.n_peaks);
     text_printf(s, "array bandwidth[%d]\narray peak[%d]\n", v.n_bandwidths, v.n_peaks);
@@ -166,6 +177,8 @@ int script_roofline(const struct tables *ts, struct gnuplot *g, struct text *s, 
         script_number(s, name, v.bandwidth[i].value);
         occupy_line(&v, v.bandwidth[i].value, top, &all);
     }
+    for (int32_t i = 0; i < v.n_peaks; i++)
+        occupy_line(&v, v.bandwidth[0].value, v.peak[i].value, &all);
     script_number(s, "top", top);
     for (int32_t i = 0; i < v.n; i++) { /* the points themselves */
         double px = axis_place(&v.x, v.row[i].intensity) * WIDE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data of memory.gp (live bytes by class over time) and samples.gp (the run's sequence and its distribution). */
+/* The data of memory.gp (live bytes by class over time) and samples.gp (the run's sequence and its
+ * distribution). */
 #include "plots/scripts.h"
 
 #include <math.h>
@@ -34,8 +35,8 @@ static void sort_classes(const struct timeline *v, int32_t order[CLASSES_MOST],
     }
 }
 
-/* Steps: every moment once with what was live before it, once with what is live after. Columns: the stack from the bottom
-   (sum1 ...), and without its lowest class (rest2 ...). */
+/* Steps: every moment once with what was live before it, once with what is live after. Columns: the
+   stack from the bottom (sum1 ...), and without its lowest class (rest2 ...). */
 static int write_timeline(const struct timeline *v, const int32_t *order, double unit,
                           double rest_unit, struct gnuplot *g, struct err *err) {
     struct text t = {0};
@@ -126,17 +127,15 @@ int script_memory(const struct tables *ts, struct gnuplot *g, struct text *s, st
     peak_words(&v, &t);
     script_text(s, "peak_words", t.data);
     struct axis x, y;
-    const double ends[] = {0, v.end_ms}, tops[] = {0, v.peak / unit * 1.08};
+    const double ends[] = {0, v.end_ms}, tops[] = {0, v.peak / unit * 1.15};
     const double rests[] = {0, rest / rest_unit * 1.08};
     axis_fit(&x, ends, 2, false, true);
     x.lo = 0, x.hi = v.end_ms;
-    script_axis(s, "x", &x);
+    script_axis(s, "x", "x", &x);
     axis_fit(&y, tops, 2, false, true);
-    script_axis(s, "y", &y);
+    script_axis(s, "y", "y", &y);
     axis_fit(&y, rests, 2, false, true);
-    t.len = 0;
-    script_axis(&t, "y", &y);
-    text_printf(s, "axis_rest%s", t.data + strlen("axis_y"));
+    script_axis(s, "rest", "y", &y);
     write_phases(&v, s);
 out:
     text_free(&t);
@@ -176,7 +175,7 @@ int script_samples(const struct tables *ts, struct gnuplot *g, struct text *s, s
         script_text(s, name, t.data);
         rc = write_row(&v.row[i], i + 1, g, err);
     }
-    script_axis(s, "y", &v.y);
+    script_axis(s, "y", "y", &v.y);
     script_number(s, "last", v.last);
     script_number(s, "n_rounds", v.n_rounds);
     text_printf(s, "array round[%d]\n", v.n_rounds ? v.n_rounds : 1);

@@ -9,12 +9,14 @@
 struct err;
 struct gnuplot;
 
-/* NAME = 'text', NAME = number or NaN, axis_NAME = the commands that set range, ticks and scale of x, y, ... */
+/* NAME = 'text', NAME = number or NaN, axis_NAME = the commands that set range, ticks and scale of
+   the letter x or y; bare_NAME = the same with ticks that carry no labels. */
 void script_text(struct text *, const char *name, const char *value);
 void script_number(struct text *, const char *name, double value);
-void script_axis(struct text *, const char *name, const struct axis *);
+void script_axis(struct text *, const char *name, const char *letter, const struct axis *);
 
-/* Add the settings and write the data files of one kind; ERR_UNSUPPORTED with the reason if there is nothing to draw. */
+/* Add the settings and write the data files of one kind; ERR_UNSUPPORTED with the reason if there
+ * is nothing to draw. */
 int script_knee(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_scaling(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_roofline(const struct tables *, struct gnuplot *, struct text *settings, struct err *);

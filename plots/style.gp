@@ -17,10 +17,11 @@ set style line 8 lc rgb '#8C8C8C' lw 1.6 pt 8  ps 1.1 dt (2,4)
 
 set border 3 lc rgb '#404040' lw 0.8
 set tics nomirror out scale 0.6 textcolor rgb '#202020'
-set grid xtics ytics lc rgb '#E2E2E2' lw 0.6 dt 1
+set grid xtics ytics lc rgb '#D6D6D6' lw 0.7 dt 1
 set bars 0.6
 set key nobox samplen 2.2 spacing 1.15 textcolor rgb '#202020'
-set lmargin at screen 0.095
+set lmargin at screen 0.11
+set samples 1000
 set rmargin at screen 0.965
 set tmargin at screen 0.865
 set bmargin at screen 0.145
@@ -29,4 +30,5 @@ set bmargin at screen 0.145
 set label 901 question at screen 0.02,0.962 left font ','.sprintf('%g', question_size) front
 set label 902 subject at screen 0.02,0.917 left textcolor rgb '#606060' front
 set label 903 footer at screen 0.02,0.027 left font ',10' textcolor rgb '#707070' front
+colour = '#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C8C8C'
 unset_page = 'unset label 901; unset label 902; unset label 903'

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A metric against a swept key: points with intervals, and the fit that the analysis left in the tables. */
+/* A metric against a swept key: points with intervals, and the fit that the analysis left in the
+ * tables. */
 #include "plots/views.h"
 
 #include <math.h>
@@ -151,6 +152,31 @@ static void fit_axes(struct curves *v, bool knee) {
     axis_fit(&v->t, t, n, log, !log);
 }
 
+/* Times of many seconds or few microseconds in a unit whose ticks can be read; milliseconds in
+ * between. */
+static double time_unit(const struct curves *v, bool of_y, const char **unit) {
+    double most = 0;
+    for (int32_t g = 0; g < v->n; g++)
+        for (int32_t i = 0; i < v->curve[g].n; i++)
+            most = fmax(most, of_y ? v->curve[g].y[i] : v->curve[g].t[i]);
+    *unit = most >= 1e4 ? "s" : most < 0.1 ? "\xc2\xb5s" : "ms";
+    return most >= 1e4 ? 1e-3 : most < 0.1 ? 1e3 : 1;
+}
+
+static void scale_times(struct curves *v) {
+    double t = time_unit(v, false, &v->t_unit), y = 1;
+    if (!strcmp(v->y_unit, "ms")) y = time_unit(v, true, &v->y_unit);
+    for (int32_t g = 0; g < v->n; g++) {
+        struct curve *c = &v->curve[g];
+        for (int32_t i = 0; i < c->n; i++) {
+            c->t[i] *= t, c->t_lo[i] *= t, c->t_hi[i] *= t;
+            c->y[i] *= y, c->lo[i] *= y, c->hi[i] *= y;
+        }
+        c->level *= t, c->c0 *= t, c->c1 *= t;
+        c->prefactor *= y;
+    }
+}
+
 static const char *spaced(struct arena *arena, const char *name) {
     char *copy = arena_text(arena, name);
     for (char *c = copy; *c; c++)
@@ -187,7 +213,6 @@ int curves_read(const struct tables *ts, const char *kind, struct curves *v, str
     v->y_name = knee ? "throughput" : spaced(v->arena, y);
     v->y_unit = arena_text(v->arena, unit);
     if (knee && !rate) v->y_unit = arena_printf(v->arena, "%s/s", v->x_name);
-    v->t_unit = "ms";
     v->left_out = rows.left_out;
     rows.left_out = (struct text){0};
     rows_free(&rows);
@@ -195,6 +220,7 @@ int curves_read(const struct tables *ts, const char *kind, struct curves *v, str
         return err_set(err, ERR_UNSUPPORTED, "no %s plot: %lld rows have %s against %s%s%.200s",
                        kind, (long long)drawn, y, x, v->left_out.len ? "; left out: " : "",
                        v->left_out.len ? v->left_out.data : "");
+    scale_times(v);
     fit_axes(v, knee);
     return 0;
 }

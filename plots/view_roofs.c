@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roofs and what stands under them: the ceilings of this run, and every row or phase that has a ledger and a time. */
+/* Roofs and what stands under them: the ceilings of this run, and every row or phase that has a
+ * ledger and a time. */
 #include "plots/views.h"
 
 #include <math.h>
@@ -12,7 +13,8 @@
 #include "results/rows.h"
 #include "results/summary.h"
 
-/* One roof per distinct kind: the best round. Bandwidth: the largest working set is memory; the fastest is a cache. */
+/* One roof per distinct kind: the best round. Bandwidth: the largest working set is memory; the
+ * fastest is a cache. */
 static void add_roof(struct roof *list, int32_t *n, const char *name, double value) {
     for (int32_t i = 0; i < *n; i++)
         if (!strcmp(list[i].name, name)) {
@@ -64,7 +66,8 @@ static void add_row(const struct tables *ts, struct roofs *v, int64_t point, con
                                        flops / bytes, flops / (ms / 1e3)};
 }
 
-/* As the analysis does it: the phases of a row where it has several with a ledger and a time, else the row. */
+/* As the analysis does it: the phases of a row where it has several with a ledger and a time, else
+ * the row. */
 static void add_point(const struct tables *ts, struct roofs *v, int64_t point) {
     const struct table *phases = tables_peek(ts, "phases"), *points = tables_peek(ts, "points");
     const int64_t *of = table_see_i64(phases, "point");
@@ -109,7 +112,8 @@ int roofs_read(const struct tables *ts, struct roofs *v, struct err *err) {
     double *x = arena_alloc(v->arena, ((size_t)v->n + 2) * sizeof *x);
     double *y = arena_alloc(v->arena, ((size_t)v->n + ROOFS_MOST) * sizeof *y), top = 0;
     for (int32_t i = 0; i < v->n; i++) x[i] = v->row[i].intensity, y[i] = v->row[i].rate;
-    for (int32_t i = 0; i < v->n_peaks; i++) y[v->n + i] = v->peak[i].value, top = fmax(top, v->peak[i].value);
+    for (int32_t i = 0; i < v->n_peaks; i++)
+        y[v->n + i] = v->peak[i].value, top = fmax(top, v->peak[i].value);
     x[v->n] = top / v->bandwidth[0].value * 4;
     x[v->n + 1] = top / v->bandwidth[0].value / 16;
     axis_fit(&v->x, x, (size_t)v->n + 2, true, false);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every execution in the order in which it ran, over its row's median: drift, disturbance and shape at one glance. */
+/* Every execution in the order in which it ran, over its row's median: drift, disturbance and shape
+ * at one glance. */
 #include "plots/views.h"
 
 #include <math.h>
@@ -38,9 +39,13 @@ static struct visit_order *read_visits(const struct tables *ts, struct arena *ar
     struct visit_order *v = arena_alloc(arena, (size_t)(rows + 1) * sizeof *v);
     int64_t *at = arena_alloc(arena, (size_t)(rows + 1) * sizeof *at); /* id -> place + 1 */
     for (int64_t i = 0; i < rows; i++) {
-        v[i] = (struct visit_order){table_int(t, i, "visit"), table_int(t, i, "point"),
-                                    table_int(t, i, "round"), table_int(t, i, "control") == 1,
-                                    table_real(t, i, "t0"), 0, 0};
+        v[i] = (struct visit_order){table_int(t, i, "visit"),
+                                    table_int(t, i, "point"),
+                                    table_int(t, i, "round"),
+                                    table_int(t, i, "control") == 1,
+                                    table_real(t, i, "t0"),
+                                    0,
+                                    0};
         if (!isfinite(v[i].t0)) v[i].t0 = 0;
         if (v[i].id >= 0 && v[i].id < rows) at[v[i].id] = i + 1;
     }
@@ -103,13 +108,14 @@ static void read_row(const struct tables *ts, const struct visit_order *v, int64
     }
     if (!r->n) return;
     qsort(r->sorted, (size_t)r->n, sizeof *r->sorted, by_value);
-    r->median_ms = r->n % 2 ? r->sorted[r->n / 2]
-                            : (r->sorted[r->n / 2 - 1] + r->sorted[r->n / 2]) / 2;
+    r->median_ms =
+        r->n % 2 ? r->sorted[r->n / 2] : (r->sorted[r->n / 2 - 1] + r->sorted[r->n / 2]) / 2;
     double unit = r->median_ms > 0 ? r->median_ms : 1;
     for (int64_t i = 0; i < r->n; i++) r->ratio[i] /= unit, r->sorted[i] /= unit;
 }
 
-/* The axis holds the middle of every row; a few far outliers may leave the picture rather than flatten it. */
+/* The axis holds the middle of every row; a few far outliers may leave the picture rather than
+ * flatten it. */
 static void fit_axis(struct sequence *s) {
     double ends[2 * ROWS_MOST];
     for (int32_t i = 0; i < s->n_rows; i++) {
@@ -125,8 +131,7 @@ int sequence_read(const struct tables *ts, struct sequence *s, struct err *err) 
     *s = (struct sequence){.arena = arena_create()};
     struct visit_order *v = read_visits(ts, s->arena, &n);
     s->n_rows = choose_rows(ts, v, n, chosen, &s->n_left, s->arena);
-    if (!s->n_rows)
-        return err_set(err, ERR_UNSUPPORTED, "no samples plot: no row has samples");
+    if (!s->n_rows) return err_set(err, ERR_UNSUPPORTED, "no samples plot: no row has samples");
     for (int64_t i = 0; i < n; i++) {
         if (v[i].round != round && s->n_rounds < ROUNDS_MOST && v[i].n)
             s->round_from[s->n_rounds++] = (double)total;

@@ -11,7 +11,8 @@
 
 enum { MOMENTS_MOST = 4000 };
 
-/* The visit whose live set climbs highest; -1 if there is no event. Events of a visit stand together, in order. */
+/* The visit whose live set climbs highest; -1 if there is no event. Events of a visit stand
+ * together, in order. */
 static int64_t highest_visit(const struct table *log, int64_t *first, int64_t *end) {
     const int64_t *visit = table_see_i64(log, "visit"), *bytes = table_see_i64(log, "bytes");
     int64_t rows = table_rows(log), best = -1;
@@ -54,8 +55,8 @@ static void open_phase(struct timeline *v, const char *name, double ms) {
     v->phase[v->n_phases++] = (struct timeline_phase){arena_text(v->arena, name), ms, ms};
 }
 
-/* Of many events that fall into one stretch of time only the state with the largest total is kept, so that no peak is
-   lost to the width of a picture. */
+/* Of many events that fall into one stretch of time only the state with the largest total is kept,
+   so that no peak is lost to the width of a picture. */
 static void read_events(const struct table *log, int64_t first, int64_t end, struct timeline *v) {
     const int64_t *t = table_see_i64(log, "t_ns"), *bytes = table_see_i64(log, "bytes");
     double live[CLASSES_MOST] = {0}, total = 0, kept_total = -1;

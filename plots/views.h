@@ -13,17 +13,20 @@
 struct arena;
 struct err;
 
-/* The [[analysis]] of that kind which is declared first: its number, or -1. And a key of it, or "". */
+/* The [[analysis]] of that kind which is declared first: its number, or -1. And a key of it, or "".
+ */
 int64_t declared_analysis(const struct tables *, const char *kind);
 const char *declared_key(const struct tables *, int64_t number, const char *key);
 
-/* knee and scaling: a metric against a swept key, one curve per group, with what the analysis fitted. */
+/* knee and scaling: a metric against a swept key, one curve per group, with what the analysis
+ * fitted. */
 struct curve {
     const char *name; /* "" if alone */
     int32_t n;
-    double *x, *y, *lo, *hi;    /* (n) the metric; the interval is y where a row has none */
-    double *t, *t_lo, *t_hi;    /* (n) knee only: ms per step */
-    /* knee: t = max(level, c0 + c1 x); scaling: y = prefactor x^exponent from `from` on; NAN: not found */
+    double *x, *y, *lo, *hi; /* (n) the metric; the interval is y where a row has none */
+    double *t, *t_lo, *t_hi; /* (n) knee only: time of a step, in t_unit */
+    /* knee: t = max(level, c0 + c1 x); scaling: y = prefactor x^exponent from `from` on; NAN: not
+     * found */
     double level, c0, c1, knee, knee_lo, knee_hi, predicted;
     double exponent, exponent_lo, exponent_hi, prefactor, from;
 };
@@ -53,7 +56,7 @@ struct roofs {
     struct roof_row {
         const char *group, *label;
         double intensity, rate; /* FLOP/byte, FLOP/s */
-    } *row;
+    } * row;
     struct axis x, y;
 };
 int roofs_read(const struct tables *, struct roofs *, struct err *);
@@ -66,7 +69,7 @@ struct timeline {
     const char *row; /* label of the point */
     int32_t n_classes, n_phases;
     const char *class[CLASSES_MOST];
-    int64_t n; /* moments; between two of them nothing changes */
+    int64_t n;         /* moments; between two of them nothing changes */
     double *ms, *live; /* (n), (n, n_classes): byte, after the moment */
     double peak, peak_ms, end_ms;
     struct timeline_phase {
@@ -77,7 +80,8 @@ struct timeline {
 int timeline_read(const struct tables *, struct timeline *, struct err *);
 void timeline_free(struct timeline *);
 
-/* samples: every execution over its row's median, in the order in which they ran, and their distribution. */
+/* samples: every execution over its row's median, in the order in which they ran, and their
+ * distribution. */
 enum { ROWS_MOST = 6, ROUNDS_MOST = 64 };
 struct sequence {
     struct arena *arena;

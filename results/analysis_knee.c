@@ -128,6 +128,7 @@ static void fit_curve(const struct curve *c, double *x, double *t, struct knee *
         k->at = k->hinge.knee;
         if (2 * k->inside >= c->n_rounds && k->inside >= 2) /* else no interval can be trusted */
             rows_log_interval(logs, (size_t)k->inside, &k->at, &k->lo, &k->hi);
+        fit_hinge_at(x, t, n, k->at, &k->hinge); /* B* = (t_mem - c0) / c1, whoever checks */
     }
     free(logs);
 }

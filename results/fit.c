@@ -133,3 +133,8 @@ enum hinge_place fit_hinge(const double *x, const double *t, size_t n, struct hi
     if (at >= hi - width) return HINGE_ABOVE;
     return HINGE_INSIDE;
 }
+
+void fit_hinge_at(const double *x, const double *t, size_t n, double knee, struct hinge *h) {
+    h->knee = knee;
+    h->error = sqrt(hinge_at(x, t, n, knee, &h->level, &h->slope) / (double)n);
+}

@@ -28,5 +28,7 @@ enum hinge_place {
 };
 /* x ascending, distinct, positive. The fields are set unless HINGE_NONE. */
 enum hinge_place fit_hinge(const double *x, const double *t, size_t n, struct hinge *);
+/* Level and slope for a knee that is known already. */
+void fit_hinge_at(const double *x, const double *t, size_t n, double knee, struct hinge *);
 
 #endif

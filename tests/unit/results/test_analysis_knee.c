@@ -89,6 +89,7 @@ static void finds_predicts_explains(void **state) {
     near(value(ts, "t_mem"), 50, 0.02);
     near(value(ts, "c1"), 10, 0.05);
     assert_true(fabs(value(ts, "c0")) < 5);
+    near((value(ts, "t_mem") - value(ts, "c0")) / value(ts, "c1"), value(ts, "B*"), 1e-12);
     near(value(ts, "B* predicted"), 5, 1e-6);
     assert_says(ts, "cause", "bandwidth \xe2\x86\x92 compute");
     assert_says(ts, "cause", "% of the bandwidth");
