@@ -26,10 +26,13 @@ struct product {
     int64_t n, up;       /* columns of y; SwiGLU: the place of the first row of `up`, or 0 */
 };
 
-/* Where tile i of n begins: all about as high. Seven rows are five and two, since a tile of three
-   keeps too few sums going to hide their latency. */
-static int32_t first_row(int32_t m, int i, int n) {
-    return m == 7 && n == 2 && i == 1 ? 5 : m * i / n;
+/* Where tile i of n begins: all about as high, save that one or two rows too many make a last tile
+   of two, since tiles of two are quick (they take two panels at once) and those of three and four
+   keep too few sums going to hide their latency. */
+static int32_t first_row(int32_t m, int i, int n, int most) {
+    const int32_t rest = m % most;
+    if (n == 1 || rest < 1 || rest > 2) return m * i / n;
+    return i == n ? m : (m - 2) * i / (n - 1);
 }
 
 /* acc (m, n_panels * 16), ldc apart = x (m, K) * panels first ... */
@@ -54,7 +57,8 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
             t.panels = w->data + (first + p) * w->panel_bytes + k0 * bytes;
             t.ahead_step = (int)(2 * bytes) / n_tiles;
             for (int i = 0; i < n_tiles; i++) {
-                const int32_t r0 = first_row(m, i, n_tiles), r1 = first_row(m, i + 1, n_tiles);
+                const int32_t r0 = first_row(m, i, n_tiles, kernels->rows);
+                const int32_t r1 = first_row(m, i + 1, n_tiles, kernels->rows);
                 t.m = r1 - r0;
                 t.x = x + r0 * job->ldx + k0;
                 t.c = acc + r0 * ldc + p * PANEL;

@@ -167,11 +167,7 @@ ONE v16 w_bf16(const void *p) {
     return PAIR(_mm256_castsi256_ps(_mm256_slli_epi32(v, 16)), _mm256_castsi256_ps(high));
 }
 
-#define acc_load_f32   v16_load
-#define acc_load_f16   v16_load
 #define acc_load_bf16  v16_load
-#define acc_store_f32  v16_store
-#define acc_store_f16  v16_store
 #define acc_store_bf16 v16_store
 
 #include "kernels/cpu/avx2/ceilings.inc"

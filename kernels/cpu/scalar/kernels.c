@@ -145,11 +145,7 @@ ONE v16 w_bf16(const void *p) {
                  (f4)(pair[1] & high)};
 }
 
-#define acc_load_f32   v16_load
-#define acc_load_f16   v16_load
 #define acc_load_bf16  v16_load
-#define acc_store_f32  v16_store
-#define acc_store_f16  v16_store
 #define acc_store_bf16 v16_store
 
 static uint32_t read_all(const void *from, int64_t bytes) {
