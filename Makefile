@@ -10,6 +10,8 @@ bench:
 	tools/bench.sh
 bench-%:
 	tools/bench.sh $*
+docs:
+	./bench docs docs
 clean:
 	rm -rf build
-.PHONY: all check lint bench clean
+.PHONY: all check lint bench docs clean

@@ -23,7 +23,7 @@ static const struct exporter *find_format(const char *name, struct err *err) {
     names_join(&names, &list);
     const char *near = name ? names_nearest(&names, name) : NULL;
     if (name)
-        err_set(err, ERR_INPUT, "no format is called '%.60s'%s%s%s; there are %s", name,
+        err_set(err, ERR_INPUT, "no format is called '%.60s'%s%s%s (there are %s)", name,
                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
     else
         err_set(err, ERR_INPUT, "export needs --format: one of %s", list.data);

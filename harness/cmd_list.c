@@ -204,10 +204,10 @@ static int unknown_kind(const char *word) {
     const char *names[N_KINDS];
     for (size_t i = 0; i < N_KINDS; i++) names[i] = kinds[i].name;
     const char *near = text_nearest(word, names, N_KINDS);
-    fprintf(stderr, "bench list: nothing is called '%.100s'%s%s%s; there are", word,
+    fprintf(stderr, "bench list: nothing is called '%.100s'%s%s%s (there are", word,
             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     for (size_t i = 0; i < N_KINDS; i++) fprintf(stderr, "%s %s", i ? "," : "", names[i]);
-    fprintf(stderr, "\n");
+    fprintf(stderr, ")\n");
     return EXIT_USAGE;
 }
 

@@ -29,7 +29,7 @@ static const char *choose_kind(const struct tables *tables, const char *wanted, 
         text_printf(&list, "%s%s", i ? ", " : "", kinds[i]);
     }
     const char *near = text_nearest(wanted, kinds, n);
-    err_set(err, ERR_INPUT, "no plot '%.60s' for this result%s%s%s; it has %s", wanted,
+    err_set(err, ERR_INPUT, "no plot '%.60s' for this result%s%s%s (it has %s)", wanted,
             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
     text_free(&list);
     return NULL;

@@ -35,8 +35,9 @@ static bool metric_known(const struct tables *tables, const char *metric) {
         names_sort(&names);
         names_join(&names, &list);
         const char *near = names_nearest(&names, metric);
-        fprintf(stderr, "bench show: this result has no metric '%.100s'%s%s%s; it has %s\n", metric,
-                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
+        fprintf(stderr, "bench show: this result has no metric '%.100s'%s%s%s (it has %s)\n",
+                metric, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
+                list.data);
         text_free(&list);
     }
     names_free(&names);

@@ -49,6 +49,12 @@ static void options_table(struct text *out, const struct option *table) {
     }
 }
 
+/* Briefs are written to follow a colon; here they are sentences. */
+static void sentence(struct text *out, const char *brief) {
+    char first = *brief >= 'a' && *brief <= 'z' ? (char)(*brief - 'a' + 'A') : *brief;
+    text_printf(out, "\n%c%s.\n", first, *brief ? brief + 1 : "");
+}
+
 static void paragraphs(struct text *out, const char *help) {
     if (help && *help) text_printf(out, "\n%s\n", help);
 }
@@ -63,14 +69,16 @@ void topic_protocol_document(struct text *out) {
         out, "Protocols",
         "A protocol is one TOML file that asks a question. The same pages: `bench help protocol`.");
     for (const struct section *s = all_sections; s->name; s++) {
-        text_printf(out, "\n## %s\n\n%s.\n", s->title, s->brief);
+        text_printf(out, "\n## %s\n", s->title);
+        sentence(out, s->brief);
         paragraphs(out, s->help);
         example(out, s->example);
         if (s->options) options_table(out, s->options);
     }
     text_puts(out, "\n## Workloads\n");
     for (const struct workload *const *w = all_workloads; *w; w++) {
-        text_printf(out, "\n### %s\n\n%s.\n", (*w)->name, (*w)->brief);
+        text_printf(out, "\n### %s\n", (*w)->name);
+        sentence(out, (*w)->brief);
         paragraphs(out, (*w)->help);
         if ((*w)->flags & WORK_MODEL) text_puts(out, "\nTakes `[model]`.\n");
         options_table(out, (*w)->params);
@@ -80,12 +88,14 @@ void topic_protocol_document(struct text *out) {
      */
     for (const struct device_kind *const *d = all_devices; *d; d++) {
         if (!strncmp((*d)->name, "cuda", 4)) continue;
-        text_printf(out, "\n### %s\n\n%s.\n", (*d)->name, (*d)->brief);
+        text_printf(out, "\n### %s\n", (*d)->name);
+        sentence(out, (*d)->brief);
         options_table(out, (*d)->params);
     }
     text_puts(out, "\n## Analyses\n");
     for (const struct analysis *const *a = all_analyses; *a; a++) {
-        text_printf(out, "\n### %s\n\n%s.\n", (*a)->name, (*a)->brief);
+        text_printf(out, "\n### %s\n", (*a)->name);
+        sentence(out, (*a)->brief);
         options_table(out, (*a)->params);
     }
 }

@@ -31,7 +31,7 @@ struct axis { /* one [[sweep]]: its keys advance together */
     const char *origin;
     struct axis_key *keys;
     size_t n_keys, cap;
-    bool used;
+    bool used, named; /* named: a key was there, whatever became of it */
 };
 struct axes {
     struct axis *items;

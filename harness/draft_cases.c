@@ -79,7 +79,7 @@ static void find_workload(struct draft *d, struct plan_case *c) {
     const char *near = name ? names_nearest(&names, name->value) : NULL;
     if (name)
         problem_at(d->problems, draft_place(name->value_origin), NULL,
-                   "%sno workload is called '%.60s'%s%s%s; there are %s",
+                   "%sno workload is called '%.60s'%s%s%s (there are %s)",
                    strchr(name->origin, ':') ? "" : "--set workload.name: ", name->value,
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
     else
@@ -377,11 +377,10 @@ static void gather_axes(struct draft *d, struct plan_case *c) {
         bool good = true;
         if (!own && !applies(c, axis)) continue;
         if (!c->workload) axis->used = true;
-        if (own && !axis->n_keys && !axis->used)
-            problem_at(d->problems, axis->origin, NULL, "the [[sweep]] has no usable key");
+        if (own && !axis->named)
+            problem_at(d->problems, axis->origin, NULL, "the [[sweep]] has no key");
         axis->used = true;
-        size_t before = problems_count(d->problems);
-        if (problems_count(d->problems) == before) check_lengths(d, c, axis);
+        check_lengths(d, c, axis);
         for (size_t k = 0; k < axis->n_keys; k++)
             good = check_axis_key(d, c, axis, &axis->keys[k]) && good;
         if (!good || !axis->n_keys) {

@@ -61,7 +61,7 @@ static void unknown_shape(struct draft *d, const char *name, const char *origin)
     names_join(&names, &list);
     const char *near = names_nearest(&names, name);
     problem_at(d->problems, draft_place(origin), NULL,
-               "%smodel.shape: no shape is called '%.64s'%s%s%s; there are %s",
+               "%smodel.shape: no shape is called '%.64s'%s%s%s (there are %s)",
                strchr(origin, ':') ? "" : "--set ", name, near ? "; did you mean '" : "",
                near ? near : "", near ? "'?" : "", list.data);
     names_free(&names);

@@ -208,11 +208,12 @@ static void fit_time(struct draft *d) {
     if (!dearest || sum * 1e9 <= (double)m->budget_ns) return;
     problem_at(
         d->problems, s ? draft_place(s->origin) : "", NULL,
-        "measure.budget: %g rounds of %zu points need at least %s even at 400 GB/s and 5 TFLOP/s "
+        "%smeasure.budget: %g rounds of %zu points need at least %s even at 400 GB/s and 5 TFLOP/s "
         "(%s of it a round for %s%s%s), and the budget is %s",
-        rounds, p->n_points, format_time(need, sizeof need, sum * 1e9),
-        format_time(one, sizeof one, worst * 1e9), dearest->case_name,
-        *dearest->case_name ? " " : "", *dearest->label ? dearest->label : "the point",
+        s && !strchr(s->origin, ':') ? "--set " : "", rounds, p->n_points,
+        format_time(need, sizeof need, sum * 1e9), format_time(one, sizeof one, worst * 1e9),
+        dearest->case_name, *dearest->case_name ? " " : "",
+        *dearest->label ? dearest->label : "the point",
         format_time(have, sizeof have, (double)m->budget_ns));
 }
 

@@ -205,7 +205,7 @@ static const struct analysis *find_analysis(struct draft *d, const struct declar
     const char *near = kind ? names_nearest(&names, kind->value) : NULL;
     if (kind)
         problem_at(d->problems, kind->value_origin, NULL,
-                   "no analysis is called '%.60s'%s%s%s; there are %s", kind->value,
+                   "no analysis is called '%.60s'%s%s%s (there are %s)", kind->value,
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
     else
         problem_at(d->problems, one->origin, NULL, "[[analysis]] needs a kind: one of %s",

@@ -110,6 +110,7 @@ static void add_setting(struct draft *d, struct settings *to, const char *key,
 /* A key of a sweep: the values of an axis. */
 static void add_axis_key(struct draft *d, struct axis *axis, const char *key,
                          const struct toml_entry *e) {
+    axis->named = true;
     if (e->kind != TOML_ARRAY) {
         problem_at(d->problems, place(d, e->line, e->col), NULL,
                    "[[sweep]] %s: a list of values is needed, as [1, 2, 4]", key);

@@ -102,8 +102,8 @@ static void unknown_set(struct draft *d, const char *key) {
     if (!near) near = names_nearest(&names, key);
     problem_at(
         d->problems, "", NULL,
-        "--set: unknown key '%.100s'%s%s%s; keys begin with workload., model., shape., device., "
-        "measure. or sweep.",
+        "--set: unknown key '%.100s'%s%s%s (keys begin with workload., model., shape., device., "
+        "measure. or sweep.)",
         key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     names_free(&names);
 }
@@ -116,6 +116,11 @@ static void apply_set(struct draft *d, const char *text) {
     }
     if (!utf8_valid(text, strlen(text))) {
         problem_at(d->problems, "", NULL, "--set: the text is not UTF-8");
+        return;
+    }
+    for (const char *p = text; *p; p++) {
+        if ((unsigned char)*p >= 0x20 && *p != 0x7f) continue;
+        problem_at(d->problems, "", NULL, "--set: the text has a control character");
         return;
     }
     size_t n = (size_t)(equals - text);

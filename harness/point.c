@@ -71,7 +71,7 @@ const struct device_kind *point_device_kind(const char *name, struct err *err) {
     for (const struct device_kind *const *d = all_devices; *d; d++) names_add(&names, (*d)->name);
     names_join(&names, &list);
     const char *near = names_nearest(&names, name);
-    err_set(err, ERR_INPUT, "no device is called '%.60s'%s%s%s; there are %s", name,
+    err_set(err, ERR_INPUT, "no device is called '%.60s'%s%s%s (there are %s)", name,
             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
     names_free(&names);
     text_free(&list);
@@ -268,7 +268,7 @@ static void find_workload(struct reading *r) {
     const char *near = name ? names_nearest(&names, name->value) : NULL;
     if (name)
         problem_at(r->problems, strchr(name->origin, ':') ? name->origin : "", NULL,
-                   "no workload is called '%.60s'%s%s%s; there are %s", name->value,
+                   "no workload is called '%.60s'%s%s%s (there are %s)", name->value,
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
     else
         problem_at(r->problems, "", NULL, "workload.name is required: one of %s", list.data);

@@ -32,7 +32,7 @@ static int no_protocol(const char *name, struct err *err) {
     snprintf(bare, sizeof bare, "%s", base_name(name));
     if (ends_in_toml(bare)) bare[strlen(bare) - 5] = 0;
     const char *near = names_nearest(&names, bare);
-    err_set(err, ERR_INPUT, "no protocol '%.200s'%s%s%s; there are %s", name,
+    err_set(err, ERR_INPUT, "no protocol '%.200s'%s%s%s (there are %s)", name,
             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
     names_free(&names);
     text_free(&list);

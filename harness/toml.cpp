@@ -178,8 +178,10 @@ class walker {
 
     std::string text_of(const toml::node &n) const {
         if (auto s = n.as_string()) {
-            if (s->get().find('\0') != std::string::npos)
-                throw refusal{n.source().begin, "a string with a zero byte"};
+            // Texts reach terminals and C strings; only line ends and tabs are harmless there.
+            for (char c : s->get())
+                if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+                    throw refusal{n.source().begin, "a string with a control character"};
             return s->get();
         }
         if (auto i = n.as_integer()) return std::to_string(i->get());

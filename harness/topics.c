@@ -16,6 +16,12 @@
 #include "results/summary.h"
 #include "workloads/workload.h"
 
+static void title(struct text *out, const char *kind, const char *name, const char *brief) {
+    text_printf(out, "%s%s:", kind, name);
+    page_wrap(out, 0, brief);
+    text_puts(out, "\n");
+}
+
 static void heading(struct text *out, const char *title) { text_printf(out, "\n%s\n", title); }
 
 static void paragraphs(struct text *out, const char *text) {
@@ -49,7 +55,7 @@ static void metrics_list(struct text *out, const struct metric *metrics) {
 }
 
 static void workload_page(const struct workload *w, struct text *out) {
-    text_printf(out, "workload %s: %s\n", w->name, w->brief);
+    title(out, "workload ", w->name, w->brief);
     if (w->help && *w->help) {
         text_puts(out, "\n");
         paragraphs(out, w->help);
@@ -81,7 +87,7 @@ static void workload_page(const struct workload *w, struct text *out) {
 }
 
 static void device_page(const struct device_kind *d, struct text *out) {
-    text_printf(out, "device %s: %s\n", d->name, d->brief);
+    title(out, "device ", d->name, d->brief);
     heading(out, "Keys");
     if (d->params && d->params->key)
         option_help(d->params, "device.", out);
@@ -90,13 +96,13 @@ static void device_page(const struct device_kind *d, struct text *out) {
 }
 
 static void analysis_page(const struct analysis *a, struct text *out) {
-    text_printf(out, "analysis %s: %s\n", a->name, a->brief);
+    title(out, "analysis ", a->name, a->brief);
     heading(out, "Keys of [[analysis]] besides kind and case");
     option_help(a->params, "", out);
 }
 
 static void section_page(const struct section *s, struct text *out) {
-    text_printf(out, "%s: %s\n", s->title, s->brief);
+    title(out, "", s->title, s->brief);
     if (s->help && *s->help) {
         text_puts(out, "\n");
         paragraphs(out, s->help);

@@ -263,7 +263,7 @@ static void empty_and_huge(void **state) {
     (void)state;
     mentions(NULLWORK "[[sweep]]\nworkload.marks = []\n", NULL,
              "t.toml:6:18: [[sweep]] workload.marks: the list is empty");
-    mentions(NULLWORK "[[sweep]]\n", NULL, "t.toml:5:1: the [[sweep]] has no usable key");
+    mentions(NULLWORK "[[sweep]]\n", NULL, "t.toml:5:1: the [[sweep]] has no key");
     mentions("sweep = []\n" NULLWORK, NULL, "t.toml:1:1: the sweep is empty");
     mentions(NULLWORK SWEEP, SETS("sweep.workload.marks=[]"),
              "--set sweep.workload.marks: the list is empty");
@@ -373,11 +373,13 @@ static void cells(void **state) {
     assert_int_equal(l.p->points[0].cell_hash,
                      hash_bytes("device.kind=fake workload.name=null", 35, 0));
     close_load(&l);
-    /* Noise is no identity, but what is swept tells rows apart. */
-    l = load_with(NULLWORK "[[sweep]]\ndevice.noise = [0.1, 0.2]\n", NULL, false);
+    /* Pinning is no identity, but what is swept tells rows apart. */
+    l = load_with("[workload]\nname = \"null\"\n[device]\nkind = \"cpu\"\n[[sweep]]\n"
+                  "device.pin = [true, false]\n",
+                  NULL, false);
     assert_non_null(l.p);
-    assert_string_equal(l.p->points[0].cell,
-                        "device.kind=fake workload.name=null device.noise=0.1");
+    assert_string_equal(l.p->points[0].cell, "device.kind=cpu workload.name=null device.pin=true");
+    assert_string_equal(l.p->points[1].cell, "device.kind=cpu workload.name=null device.pin=false");
     close_load(&l);
 }
 

@@ -144,7 +144,8 @@ static void syntax(void **state) {
     refuses_string("a = 1\na = 2\n", "t.toml:2:");
     refuses_string("[w]\nx = \"abc\n", "t.toml:2:");
     refuses_string("= 1", "t.toml:1:1: ");
-    refuses_string("v = \"a\\u0000b\"", "t.toml:1:5: a string with a zero byte");
+    refuses_string("v = \"a\\u0000b\"", "t.toml:1:5: a string with a control character");
+    refuses_string("v = [\"a\\u001bb\"]", "t.toml:1:6: a string with a control character");
     refuses("a = 1\nb = \"\xff\"\n", 12, "t.toml:2:1: not valid UTF-8");
     refuses("a = 1\0b", 7, "t.toml:1:");
 }
