@@ -20,6 +20,7 @@ const struct command *const all_commands[] = {
     &command_show,
     &command_plot,
     &command_export,
+    &command_doctor,
     &command_list,
     &command_help,
     &command_docs,
