@@ -149,6 +149,8 @@ static int32_t first_position(const struct kv *kv, int32_t p) {
     return kv->window > 0 && p >= kv->window ? p - kv->window + 1 : 0;
 }
 
+static int32_t within(int32_t i, int32_t n) { return i < 0 ? 0 : i > n ? n : i; }
+
 /* Rows r0 ... r1-1 (consecutive positions of sequence s) over the chunk at c0: room->part, and (m)
  * maxima and sums. */
 static void do_chunk(const struct attention *job, const struct room *room, int32_t s, int32_t head,
@@ -160,11 +162,12 @@ static void do_chunk(const struct attention *job, const struct room *room, int32
     load_chunk(job, room, s, head, c0, p0, p1);
     multiply(job, room->s, CHUNK, room->q, d, m, room->k, (int64_t)PANEL * d, used / PANEL, d);
     for (int32_t i = 0; i < m; i++) {
-        const int32_t p = pos[r0 + i / job->group], first = first_position(job->kv, p) - c0,
-                      last = p + 1 - c0;
-        part_m[i] =
-            job->cpu->kernels->softmax(room->s + i * CHUNK, used, first > 0 ? first : 0,
-                                       last < used ? (last > 0 ? last : 0) : used, &part_l[i]);
+        const int32_t p = pos[r0 + i / job->group];
+        /* The row's positions within the chunk; none where its window begins later or it ends
+         * before. */
+        const int32_t lo = within(first_position(job->kv, p) - c0, used),
+                      hi = within(p + 1 - c0, used);
+        part_m[i] = job->cpu->kernels->softmax(room->s + i * CHUNK, used, lo, hi, &part_l[i]);
     }
     multiply(job, room->part, job->width, room->s, CHUNK, m, room->v, (int64_t)PANEL * CHUNK,
              job->width / PANEL, p1 - c0);
