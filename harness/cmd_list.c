@@ -29,12 +29,23 @@ static void list_workloads(struct page *page) {
         page_row(page, (const char *[]){(*w)->name, (*w)->brief});
 }
 
+/* What can be read here is only known by opening. */
 static void list_probes(struct page *page) {
-    static const char *const names[] = {"probe", "when", "what it reads"};
+    static const char *const names[] = {"probe", "when", "here", "what it reads"};
     static const char *const when[] = {"sample", "block", "visit"};
-    page_columns(page, names, 3);
-    for (const struct probe *const *p = all_probes; *p; p++)
-        page_row(page, (const char *[]){(*p)->name, when[(*p)->when], (*p)->brief});
+    page_columns(page, names, 4);
+    for (const struct probe *const *p = all_probes; *p; p++) {
+        struct err err = {0};
+        struct text what = {0};
+        void *self = must_alloc((*p)->self_size + 1);
+        bool works = (*p)->open(self, &err) == 0;
+        if (works && (*p)->close) (*p)->close(self);
+        text_printf(&what, "%s%s%s", (*p)->brief, works ? "" : "; unavailable: ", err.text);
+        page_row(page, (const char *[]){(*p)->name, when[(*p)->when],
+                                        works ? "works" : "unavailable", what.data});
+        text_free(&what);
+        free(self);
+    }
 }
 
 static void list_analyses(struct page *page) {

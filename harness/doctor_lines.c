@@ -116,11 +116,10 @@ static void load(struct page *page, const struct facts *facts, const struct doct
     state_of(&l, facts, "load.1min");
     if (isfinite(m->foreign_share) && m->foreign_share >= 0.01 && m->top.pid > 0 &&
         m->top.cores >= 0.02) {
-        SAY(what, "others use %.0f %% of the machine; core %d runs one", 100 * m->foreign_share,
-            m->top.cpu);
+        SAY(what, "others use %.0f %% of it, one on core %d", 100 * m->foreign_share, m->top.cpu);
         SAY(mend, "pid %d (%s) used %.2f cores", m->top.pid, m->top.name, m->top.cores);
     } else if (isfinite(m->foreign_share)) {
-        SAY(what, "others use %.0f %% of the machine", 100 * m->foreign_share);
+        SAY(what, "others use %.0f %% of it", 100 * m->foreign_share);
     }
     matters_loss(&l, m->wait_share);
     add(page, &l);
