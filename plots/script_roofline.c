@@ -114,7 +114,7 @@ static void roof_labels(const struct roofs *v, struct boxes *all, struct text *t
         double x = fmax(v->x.lo, v->y.lo / r->value) * pow(v->x.hi / v->x.lo, 0.04);
         snprintf(words, sizeof words, "%.60s %s GB/s", r->name,
                  format_number(number, sizeof number, r->value / 1e9, 3));
-        snprintf(how, sizeof how, "left rotate by %.1f offset character -0.9,0.8", angle);
+        snprintf(how, sizeof how, "left rotate by %.0f offset character -0.9,0.8", angle);
         label(t, words, x, x * r->value, how);
         double px = axis_place(&v->x, x) * WIDE, py = axis_place(&v->y, x * r->value) * HIGH;
         double w = (double)strlen(words) * cos(angle * M_PI / 180),
@@ -165,7 +165,11 @@ int script_roofline(const struct tables *ts, struct gnuplot *g, struct text *s, 
     script_axis(s, "y", "y", &v.y);
     script_number(s, "n_bandwidths", v.n_bandwidths);
     script_number(s, "n_peaks", v.n_peaks);
-    text_printf(s, "array bandwidth[%d]\narray peak[%d]\n", v.n_bandwidths, v.n_peaks);
+    text_printf(s, "array bandwidth[%d]\narray peak[%d]\n", ROOFS_MOST, v.n_peaks);
+    for (int32_t i = v.n_bandwidths; i < ROOFS_MOST; i++) {
+        snprintf(name, sizeof name, "bandwidth[%d]", i + 1);
+        script_number(s, name, NAN);
+    }
     double top = 0;
     for (int32_t i = 0; i < v.n_peaks; i++) {
         snprintf(name, sizeof name, "peak[%d]", i + 1);

@@ -420,10 +420,12 @@ static void check_identity(struct tables *ts, const char *only_case, const struc
         if (off - room > worst - allowed || rows == 1) worst = off, allowed = room;
     }
     if (!rows) return;
+    char off[32], room[32];
     snprintf(text, sizeof text,
              "throughput gain = items gain / latency gain in %d rows against %s %s: off by at most "
-             "%.1e, %.1e allowed",
-             rows, c->x, NUM(c->g->x[first]), worst, allowed);
+             "%s, %s allowed",
+             rows, c->x, NUM(c->g->x[first]), format_number(off, sizeof off, worst, 2),
+             format_number(room, sizeof room, allowed, 2));
     found(ts, only_case, c, "product identity", worst, NAN, NAN, "",
           worst <= allowed ? "ok" : "failed", text);
 }

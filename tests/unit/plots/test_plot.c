@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures: every kind becomes SVG and PNG that say what they should; what cannot be drawn is
+ * refused with a reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/text.h"
+#include "plots/plot.h"
+#include "results/analysis.h"
+#include "results/summary.h"
+#include "tests/support/synthetic.h"
+
+static char folder[64], scripts[1024];
+static bool have_gnuplot;
+
+static const char *in_folder(const char *name) {
+    static char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void meta(struct tables *ts, const char *key, const char *value) {
+    struct table *t = tables_get(ts, "meta");
+    int64_t row = table_add(t, 1);
+    table_set_text(t, row, "key", key);
+    table_set_text(t, row, "value", value);
+}
+
+static void finish(struct tables *ts) {
+    struct err err = {0};
+    meta(ts, "title", "A protocol");
+    meta(ts, "question", "What's the knee of {this} machine_x?"); /* quotes and markup are text */
+    meta(ts, "created", "2026-11-29T18:30:12Z");
+    synthetic_environment(ts, "cpu.model", "A processor", "");
+    assert_int_equal(summary_compute(ts, &err), 0);
+    assert_int_equal(analyses_run(ts, &err), 0);
+}
+
+/* One decode sweep with ceilings and an allocation log: all kinds suit it. */
+static struct tables *everything(int rounds) {
+    struct tables *ts = tables_create();
+    for (int batch = 1; batch <= 32; batch *= 2) {
+        char label[40];
+        snprintf(label, sizeof label, "batch=%d", batch);
+        int64_t p = synthetic_point(ts, "", label, 2e9 * batch, 1e9);
+        synthetic_key(ts, p, "workload.batch", batch);
+        synthetic_rounds(ts, p, rounds, fmax(50, 10 * batch), 0.01, 3);
+    }
+    table_set_text(tables_get(ts, "points"), 0, "effective", "cpu isa=avx2 threads=2");
+    synthetic_ceiling(ts, "read", "", "byte/s", 1 << 28, 20e9, 4);
+    synthetic_ceiling(ts, "fma", "f32", "FLOP/s", 0, 200e9, 4);
+    struct table *m = tables_get(ts, "memory");
+    static const struct {
+        int64_t t, bytes;
+        const char *class, *phase;
+    } log[] = {{0, 1000000000, "weight", "prepare"},
+               {1000000, 4000000, "kv", "prepare"},
+               {2000000, 9000000, "activation", "decode"},
+               {3000000, -9000000, "activation", "decode"},
+               {4000000, -4000000, "kv", "decode"}};
+    for (size_t i = 0; i < sizeof log / sizeof *log; i++) {
+        int64_t row = table_add(m, 1);
+        table_set_i64(m, row, "visit", 0);
+        table_set_i64(m, row, "t_ns", log[i].t);
+        table_set_i64(m, row, "bytes", log[i].bytes);
+        table_set_text(m, row, "class", log[i].class);
+        table_set_text(m, row, "phase", log[i].phase);
+    }
+    synthetic_fact(ts, "analysis.0.kind", "scaling");
+    synthetic_fact(ts, "analysis.0.x", "workload.batch");
+    synthetic_fact(ts, "analysis.1.kind", "knee");
+    synthetic_fact(ts, "analysis.1.x", "workload.batch");
+    finish(ts);
+    return ts;
+}
+
+static char *read_all(const char *path, size_t *len) {
+    char *data = NULL;
+    struct err err = {0};
+    if (file_read(path, 64 << 20, &data, len, &err)) fail_msg("%s", err.text);
+    return data;
+}
+
+static void assert_picture(const char *stem, const char *const *parts) {
+    char path[300];
+    size_t len;
+    snprintf(path, sizeof path, "%s.svg", stem);
+    char *svg = read_all(path, &len);
+    assert_non_null(strstr(svg, "<svg"));
+    assert_non_null(strstr(svg, "</svg>"));
+    for (; *parts; parts++)
+        if (!strstr(svg, *parts)) fail_msg("%s lacks '%s'", path, *parts);
+    free(svg);
+    snprintf(path, sizeof path, "%s.png", stem);
+    char *png = read_all(path, &len);
+    assert_true(len > 5000);
+    assert_memory_equal(png, "\x89PNG\r\n\x1a\n", 8);
+    free(png);
+    unlink(path);
+    snprintf(path, sizeof path, "%s.svg", stem);
+    unlink(path);
+}
+
+static void kinds_are_in_the_protocols_order(void **state) {
+    (void)state;
+    struct tables *ts = everything(4);
+    const char *const *kinds = plot_kinds(ts);
+    static const char *const wanted[] = {"scaling", "knee", "roofline", "memory", "samples", NULL};
+    for (int i = 0; i < 6; i++) {
+        if (!wanted[i])
+            assert_null(kinds[i]);
+        else
+            assert_string_equal(kinds[i], wanted[i]);
+    }
+    tables_close(&ts);
+    ts = tables_create();
+    assert_null(plot_kinds(ts)[0]);
+    tables_close(&ts);
+}
+
+static void every_kind_is_drawn(void **state) {
+    (void)state;
+    if (!have_gnuplot) skip();
+    struct tables *ts = everything(4);
+    static const struct {
+        const char *kind, *parts[8];
+    } cases[] = {
+        {"knee", {"B* = ", "ridge predicts 5", "throughput, batch/s", "time of a step, ms", NULL}},
+        {"scaling", {"batch^", "time, ms", NULL}},
+        {"roofline", {"FLOP/byte", "memory 20", "fma f32: 200 G", "batch=1", NULL}},
+        {"memory",
+         {"peak 1.013 GB in decode", "live, GB", "live without weight, MB", "activation", NULL}},
+        {"samples", {"batch=32: ", "round 1", "time / median", NULL}},
+    };
+    static const char *const page[] = {
+        "What's the knee of {this} machine_x?", "A protocol",
+        "A processor \xc2\xb7 2 threads \xc2\xb7 a name \xc2\xb7 2026-11-29 18:30", NULL};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct err err = {0};
+        const char *parts[12];
+        size_t n = 0;
+        for (; cases[i].parts[n]; n++) parts[n] = cases[i].parts[n];
+        /* SVG escapes the quote or not, by version: the words around it are enough. */
+        parts[n++] = "s the knee of {this} machine_x?";
+        parts[n++] = page[1];
+        parts[n++] = page[2];
+        parts[n] = NULL;
+        if (plot_draw(ts, cases[i].kind, in_folder("a name"), scripts, &err))
+            fail_msg("%s: %s", cases[i].kind, err.text);
+        assert_picture(in_folder("a name"), parts);
+    }
+    tables_close(&ts);
+}
+
+static void odd_data_is_drawn_or_refused(void **state) {
+    (void)state;
+    if (!have_gnuplot) skip();
+    static const char *const none[] = {NULL};
+    for (int odd = 0; odd < 4; odd++) {
+        struct tables *ts = tables_create();
+        for (int i = 0; i < 3; i++) {
+            int64_t p = synthetic_point(ts, "", "row", odd == 2 ? 0 : 1e-3, 1);
+            synthetic_key(ts, p, "workload.n", odd == 3 ? 7 : i); /* from 0; or all the same */
+            if (odd == 1)
+                synthetic_visit(ts, p, 0, 0, 1, 0, 1); /* no time at all */
+            else
+                synthetic_rounds(ts, p, 1, 5, 0, 1); /* identical values */
+        }
+        synthetic_ceiling(ts, "read", "", "byte/s", 1, 1, 1);
+        synthetic_ceiling(ts, "fma", "f32", "FLOP/s", 1, 1, 1);
+        synthetic_fact(ts, "analysis.0.kind", "knee");
+        synthetic_fact(ts, "analysis.0.x", "workload.n");
+        synthetic_fact(ts, "analysis.1.kind", "scaling");
+        synthetic_fact(ts, "analysis.1.x", "workload.n");
+        finish(ts);
+        static const char *const kinds[] = {"knee", "scaling", "roofline", "memory", "samples"};
+        for (int k = 0; k < 5; k++) {
+            struct err err = {0};
+            struct text t = {0};
+            int rc = plot_draw(ts, kinds[k], in_folder("odd"), scripts, &err);
+            if (rc && rc != ERR_UNSUPPORTED) fail_msg("%d %s: %s", odd, kinds[k], err.text);
+            if (!rc) assert_picture(in_folder("odd"), none);
+            assert_int_equal(plot_ascii(ts, kinds[k], 80, 16, &t, &err), rc);
+            text_free(&t);
+        }
+        tables_close(&ts);
+    }
+}
+
+static void nothing_to_draw_has_a_reason(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    static const char *const kinds[] = {"knee",   "scaling",  "roofline", "memory", "samples",
+                                        "nosuch", "../style", "style",    ""};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct err err = {0};
+        struct text t = {0};
+        assert_int_equal(plot_draw(ts, kinds[k], in_folder("none"), scripts, &err),
+                         ERR_UNSUPPORTED);
+        assert_true(strlen(err.text) > 10);
+        assert_int_equal(plot_ascii(ts, kinds[k], 80, 16, &t, &err), ERR_UNSUPPORTED);
+        text_free(&t);
+    }
+    assert_false(file_exists(in_folder("none.svg")));
+    struct err err = {0};
+    assert_int_equal(plot_draw(ts, "knee", in_folder("none"), "/no/such/folder", &err),
+                     ERR_UNSUPPORTED);
+    tables_close(&ts);
+}
+
+static void gnuplot_may_be_missing_or_broken(void **state) {
+    (void)state;
+    struct tables *ts = everything(2);
+    char *path = strdup(getenv("PATH"));
+    struct err err = {0};
+    setenv("PATH", "/nonexistent", 1);
+    assert_int_equal(plot_draw(ts, "knee", in_folder("none"), scripts, &err), ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "gnuplot is not installed"));
+
+    FILE *f = fopen(in_folder("gnuplot"), "w");
+    fputs("#!/bin/sh\necho\necho '\"main.gp\" line 3: it is not my day' >&2\necho more\nexit 1\n",
+          f);
+    fclose(f);
+    chmod(in_folder("gnuplot"), 0755);
+    setenv("PATH", folder, 1);
+    assert_int_equal(plot_draw(ts, "knee", in_folder("none"), scripts, &err), ERR_SYSTEM);
+    assert_non_null(strstr(err.text, "line 3: it is not my day"));
+    assert_null(strstr(err.text, "more"));
+
+    f = fopen(in_folder("gnuplot"), "w");
+    fputs("#!/bin/sh\nexit 0\n", f); /* says nothing and makes nothing */
+    fclose(f);
+    assert_int_equal(plot_draw(ts, "knee", in_folder("none"), scripts, &err), ERR_SYSTEM);
+    assert_non_null(strstr(err.text, "made no plot.svg"));
+    assert_false(file_exists(in_folder("none.svg")));
+    unlink(in_folder("gnuplot"));
+    setenv("PATH", path, 1);
+    free(path);
+    tables_close(&ts);
+}
+
+static void a_script_of_ones_own_gets_whole_tables(void **state) {
+    (void)state;
+    if (!have_gnuplot) skip();
+    struct tables *ts = everything(2);
+    struct err err = {0};
+    char from[1200];
+    size_t len;
+    snprintf(from, sizeof from, "%s/style.gp", scripts);
+    char *style = read_all(from, &len);
+    assert_int_equal(file_write(in_folder("style.gp"), style, len, &err), 0);
+    free(style);
+    static const char mine[] =
+        "plot 'points.tsv' using (column('workload.batch')):(column('flops')) title 'whole', "
+        "'samples.tsv' using (column('order')):(column('wall_ns'))\n";
+    assert_int_equal(file_write(in_folder("my_own.gp"), mine, strlen(mine), &err), 0);
+    if (plot_draw(ts, "my_own", in_folder("own"), folder, &err)) fail_msg("%s", err.text);
+    static const char *const parts[] = {"whole", "A protocol", NULL};
+    assert_picture(in_folder("own"), parts);
+    unlink(in_folder("my_own.gp"));
+    unlink(in_folder("style.gp"));
+    tables_close(&ts);
+}
+
+static void unwritable_place_is_an_error(void **state) {
+    (void)state;
+    if (!have_gnuplot) skip();
+    struct tables *ts = everything(2);
+    struct err err = {0};
+    assert_int_not_equal(plot_draw(ts, "knee", "/proc/no/such/place", scripts, &err), 0);
+    assert_true(err.code != 0 && err.code != ERR_UNSUPPORTED);
+    tables_close(&ts);
+}
+
+static void ascii_keeps_its_bounds(void **state) {
+    (void)state;
+    struct tables *ts = everything(3);
+    static const char *const kinds[] = {"knee", "scaling", "roofline", "memory", "samples"};
+    for (int k = 0; k < 5; k++)
+        for (int width = 20; width <= 100; width += 8)
+            for (int height = 4; height <= 24; height += 5) {
+                struct text t = {0};
+                struct err err = {0};
+                int rc = plot_ascii(ts, kinds[k], width, height, &t, &err);
+                if (width < 30 || height < 7) {
+                    assert_int_equal(rc, ERR_UNSUPPORTED);
+                    assert_int_equal(t.len, 0);
+                    continue;
+                }
+                assert_int_equal(rc, 0);
+                int lines = 0, column = 0;
+                for (size_t i = 0; i < t.len; i++) {
+                    if (t.data[i] == '\n') {
+                        assert_true(i == 0 || t.data[i - 1] != ' ');
+                        lines++;
+                        column = 0;
+                    } else if (((unsigned char)t.data[i] & 0xc0) != 0x80 && ++column > width) {
+                        fail_msg("%s at %d x %d: line %d is too long", kinds[k], width, height,
+                                 lines);
+                    }
+                }
+                assert_int_equal(lines, height);
+                text_free(&t);
+            }
+    tables_close(&ts);
+}
+
+static void ascii_shows_the_curve(void **state) {
+    (void)state;
+    struct tables *ts = everything(3);
+    struct text t = {0};
+    struct err err = {0};
+    assert_int_equal(plot_ascii(ts, "knee", 96, 14, &t, &err), 0);
+    assert_non_null(strstr(t.data, "throughput, batch/s"));
+    assert_non_null(strstr(t.data, "B* = "));
+    assert_non_null(strstr(t.data, "  batch\n"));
+    int points = 0;
+    for (const char *c = strchr(t.data, '\n'); (c = strchr(c + 1, 'o'));) points++;
+    assert_int_equal(points, 6);
+    /* It climbs from the left below to the right above: the first line of ink holds the last point.
+     */
+    const char *last = strrchr(t.data, '+'), *low = last;
+    while (low > t.data && *low != 'o') low--; /* the lowest point is the first of the sweep */
+    const char *line = low;
+    while (line > t.data && line[-1] != '\n') line--;
+    assert_true(low - line < 20);
+    text_free(&t);
+    assert_int_equal(plot_ascii(ts, "memory", 96, 14, &t, &err), 0);
+    assert_non_null(strstr(t.data, "without weight"));
+    assert_non_null(strstr(t.data, "peak 1.013 GB"));
+    text_free(&t);
+    tables_close(&ts);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    const char *source = getenv("SOURCE_DIR");
+    snprintf(folder, sizeof folder, "/tmp/bench-test-plot-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(scripts, sizeof scripts, "%s/plots", source ? source : ".");
+    have_gnuplot = !system("command -v gnuplot >/dev/null 2>&1");
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    return rmdir(folder); /* fails if a test, or plot_draw, left something behind */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds_are_in_the_protocols_order),
+        cmocka_unit_test(every_kind_is_drawn),
+        cmocka_unit_test(odd_data_is_drawn_or_refused),
+        cmocka_unit_test(nothing_to_draw_has_a_reason),
+        cmocka_unit_test(gnuplot_may_be_missing_or_broken),
+        cmocka_unit_test(a_script_of_ones_own_gets_whole_tables),
+        cmocka_unit_test(unwritable_place_is_an_error),
+        cmocka_unit_test(ascii_keeps_its_bounds),
+        cmocka_unit_test(ascii_shows_the_curve),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
