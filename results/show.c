@@ -82,8 +82,10 @@ void show_head(const struct tables *ts, struct text *out) {
     int64_t n = table_rows(points), rounds = rounds_of(ts);
     const char *title = tables_meta(ts, "title"), *question = tables_meta(ts, "question");
     struct text line = {0}, part = {0};
-    text_printf(out, "%s%s%s\n", *title ? title : tables_meta(ts, "protocol_name"),
-                *question ? " \xc2\xb7 " : "", question);
+    show_plain(out, *title ? title : tables_meta(ts, "protocol_name"));
+    text_puts(out, *question ? " \xc2\xb7 " : "");
+    show_plain(out, question);
+    text_puts(out, "\n");
     if (n) {
         const char *ran = table_text(points, n - 1, "effective");
         model_words(ts, n - 1, &line);
@@ -98,7 +100,8 @@ void show_head(const struct tables *ts, struct text *out) {
     if (rounds)
         text_printf(&part, " \xc3\x97 %lld round%s", (long long)rounds, rounds == 1 ? "" : "s");
     join(&line, " \xc2\xb7 ", part.data);
-    text_printf(out, "%s\n", line.data);
+    show_plain(out, line.data);
+    text_puts(out, "\n");
     text_free(&line);
     text_free(&part);
 }
@@ -176,8 +179,7 @@ static void show_fits(const struct tables *ts, const struct show_options *o, str
         bool again = !strcmp(analysis, before) && !strcmp(only_case, case_before);
         struct text line = {0};
         if (!again && *only_case) text_printf(&line, "%s: ", only_case);
-        if (!strcmp(verdict, "failed"))
-            text_puts(&line, o->colour ? "\033[31mFAILED\033[0m " : "FAILED ");
+        if (!strcmp(verdict, "failed")) text_puts(&line, "FAILED ");
         fit_words(t, r, &line);
         if (!*before) text_puts(out, "\n");
         show_line(out, o->width, again ? "" : analysis, COLUMN, line.data);

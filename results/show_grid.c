@@ -10,6 +10,15 @@
 
 enum { INDENT = 2, GAP = 2, WIDTH = 100 };
 
+void show_plain(struct text *out, const char *s) {
+    for (; *s; s++) {
+        const unsigned char *u = (const unsigned char *)s;
+        bool c1 = u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0;
+        if (c1) s++;
+        text_add(out, c1 || u[0] < 0x20 || u[0] == 0x7f ? " " : s, 1);
+    }
+}
+
 static const char *cell_of(const struct grid_column *c, int64_t row) {
     return c->cell[row] ? c->cell[row] : "";
 }
@@ -54,7 +63,7 @@ static void put_cell(struct text *out, const char *s, size_t width, bool left, b
     size_t own = utf8_width(s);
     for (size_t i = own; !left && i < width; i++) text_add(out, " ", 1);
     if (colour) text_puts(out, colour);
-    text_puts(out, s);
+    show_plain(out, s);
     if (colour) text_puts(out, "\033[0m");
     for (size_t i = own; left && !last && i < width; i++) text_add(out, " ", 1);
 }
@@ -113,7 +122,8 @@ void grid_print_markdown(const struct grid *g, struct text *out) {
 
 void show_line(struct text *out, int width, const char *head, size_t column, const char *text) {
     size_t most = (size_t)(width > 0 ? width : WIDTH), at = column;
-    text_printf(out, "  %s", head);
+    text_puts(out, "  ");
+    show_plain(out, head);
     if (INDENT + utf8_width(head) + 1 > column && *head) {
         text_puts(out, "  ");
         at = INDENT + utf8_width(head) + 2;
@@ -134,7 +144,8 @@ void show_line(struct text *out, int width, const char *head, size_t column, con
             at = column + 2;
             first = true;
         }
-        text_printf(out, "%s%s", first ? "" : " ", word.data);
+        if (!first) text_puts(out, " ");
+        show_plain(out, word.data);
         at += w + (first ? 0 : 1);
         first = false;
         text_free(&word);

@@ -32,6 +32,8 @@ struct grid_column *grid_add(struct grid *, const char *head, int priority, bool
 void grid_print(struct grid *, const struct show_options *, struct text *out);
 void grid_print_markdown(const struct grid *, struct text *out);
 
+/* A file may hold anything: what a terminal would obey becomes a space. */
+void show_plain(struct text *out, const char *s);
 /* "  head  text", wrapped at the width behind an indent of `column`; several calls with one head
  * show it once. */
 void show_line(struct text *out, int width, const char *head, size_t column, const char *text);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What show prints: every row, no number where there is none, 100 columns, the same under any
+ * locale. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "results/show.h"
+#include "tests/support/german.h"
+#include "tests/support/result_example.h"
+
+static char *shown(const struct tables *ts, const struct show_options *o) {
+    struct text out = {0};
+    show_tables(ts, o, &out);
+    assert_true(utf8_valid(out.data, out.len));
+    return text_take(&out);
+}
+
+static void has(const char *text, const char *what) {
+    if (!strstr(text, what)) fail_msg("'%s' is not in:\n%s", what, text);
+}
+
+static void has_not(const char *text, const char *what) {
+    if (strstr(text, what)) fail_msg("'%s' is in:\n%s", what, text);
+}
+
+/* The line that begins (after spaces) with these words, in a buffer of its own. */
+static char *line_of(const char *text, const char *begin) {
+    for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL) {
+        const char *word = line + strspn(line, " ");
+        if (!strncmp(word, begin, strlen(begin))) return strndup(line, strcspn(line, "\n"));
+    }
+    fail_msg("no line begins with '%s' in:\n%s", begin, text);
+    return NULL;
+}
+
+static void whole_table(void **state) {
+    (void)state;
+    struct tables *ts = result_example();
+    table_set_text(tables_get(ts, "points"), 1, "odd/name%", ""); /* one key, a number: ratios */
+    char *text = shown(ts, NULL), *line;
+    has(text, "Example \xe2\x80\x94 one \xc2\xb7 Does it read back?\n");
+    has(text, "Example CPU");
+    has(text, "4 points \xc3\x97 1 round");
+    has(text, "read 20.00 \xc2\xb1 0.07 GB/s"); /* t(9) 0.1 / sqrt(10) */
+    has(text, "ceilings (ceiling)");
+    line = line_of(text, "batch ");
+    for (const char *const *head = (const char *const[]){"time ms", "token/s",
+                                                         "\xc3\x97"
+                                                         "1",
+                                                         "latency \xc3\x97", "kv_bytes byte", "MBU",
+                                                         "witness", "state", NULL};
+         *head; head++)
+        has(line, *head);
+    free(line);
+    line = line_of(text, "1 ");
+    has(line, "50.0 \xc2\xb1 0.8");
+    has(line, "20.00");
+    has(line, "93 %");
+    has(line, "12,582,912");
+    has(line, "exact");
+    free(line);
+    line = line_of(text, "2 ");
+    has(line, "1.96"); /* 39.2 over 19.999 */
+    has(line, "degraded");
+    free(line);
+    line = line_of(text, "4 "); /* oom: a state, and dashes only */
+    has(line, "oom");
+    for (const char *s = strchr(line, '4') + 1; *s && *s != 'o'; s++)
+        assert_true(*s == ' ' || *s == '-');
+    free(line);
+    has(text, "knee       B* = 9.250");
+    has(text, "throughput, batch 16 over 1: 6.000 (measured); here -");
+    has(text, "batch=4: oom \xc2\xb7 26.03 GB asked, 24.1 GB there");
+    has_not(text, "nan");
+    has_not(text, "inf");
+    has_not(text, "incomplete");
+    has_not(text, "\033");
+    free(text);
+    tables_close(&ts);
+}
+
+/* Numbers of a row that has none do not return through a ratio or a zero. */
+static void fits_its_width(void **state) {
+    (void)state;
+    struct tables *ts = result_example();
+    for (int width = 40; width <= 100; width += 5) {
+        char *text = shown(ts, &(struct show_options){.width = width}), *copy = strdup(text),
+             *rest = copy;
+        for (char *line; (line = strsep(&rest, "\n"));)
+            if (utf8_width(line) > (size_t)width && strstr(text, line) != text &&
+                !strstr(line, "points"))
+                fail_msg("%zu columns of %d: %s", utf8_width(line), width, line);
+        if (width < 60) has(text, " found");
+        has(text, "degraded"); /* the state is never dropped */
+        free(copy);
+        free(text);
+    }
+    tables_close(&ts);
+}
+
+/* A file may hold anything: nothing in it moves the cursor or breaks a line of the table. */
+static void control_characters(void **state) {
+    (void)state;
+    struct tables *ts = result_example();
+    table_set_text(tables_get(ts, "meta"), 1, "value",
+                   "\033[2J\xc2\x9b"
+                   "1mred\r");
+    table_set_text(tables_get(ts, "points"), 2, "state", "deg\033[31mraded");
+    char *text = shown(ts, NULL), *line = line_of(text, "1  a,b \"c\" d|e f\\");
+    has(line, "50.0");
+    free(line);
+    for (const char *s = text; *s; s++) assert_true(*s == '\n' || (unsigned char)*s >= 0x20);
+    has_not(text, "\xc2\x9b");
+    free(text);
+    tables_close(&ts);
+}
+
+static void one_metric(void **state) {
+    (void)state;
+    struct tables *ts = result_example();
+    char *text = shown(ts, &(struct show_options){.metric = "decode_rate"}), *line;
+    has(text, "decode_rate, token/s");
+    line = line_of(text, "1 ");
+    has(line, "9,000");
+    has(line, "[19.699, 20.299]");
+    free(line);
+    line = line_of(text, "2 ");
+    has(line, "39.20");
+    has_not(line, "[");
+    free(line);
+    free(text);
+    text = shown(ts, &(struct show_options){.metric = "decode_rat"});
+    has(text, "did you mean 'decode_rate'?");
+    free(text);
+    tables_close(&ts);
+}
+
+static void facts_and_colour(void **state) {
+    (void)state;
+    struct tables *ts = result_example();
+    char *text = shown(ts, &(struct show_options){.facts = true, .colour = true});
+    has(text, "measure.budget");
+    has(text, "cpu.l3_bytes");
+    has(text, "33554432 byte (example.toml:3:1)");
+    has(text, "\033[31moom\033[0m");
+    free(text);
+    tables_close(&ts);
+}
+
+static void what_went_wrong_is_said(void **state) {
+    (void)state;
+    struct tables *ts = result_example();
+    struct table *meta = tables_get(ts, "meta"), *fits = tables_get(ts, "fits");
+    table_set_text(meta, 3, "value", "no"); /* complete */
+    int64_t r = table_add(meta, 2);
+    table_set_text(meta, r, "key", "why_ended");
+    table_set_text(meta, r, "value", "interrupted after 3 of 8 visits");
+    table_set_text(meta, r + 1, "key", "control_drift");
+    table_set_text(meta, r + 1, "value", "+4.0 % within rounds, over 5: drifting");
+    table_set_text(fits, 0, "verdict", "failed");
+    char *text = shown(ts, NULL);
+    has(text, "incomplete");
+    has(text, "interrupted after 3 of 8 visits");
+    has(text, "+4.0 % within rounds");
+    has(text, "FAILED B* = 9.250");
+    free(text);
+    tables_close(&ts);
+}
+
+static void nothing_at_all(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    char *text = shown(ts, &(struct show_options){.facts = true});
+    has(text, "0 points");
+    free(text);
+    text = shown(ts, &(struct show_options){.metric = "time"});
+    has(text, "There are none.");
+    free(text);
+    tables_close(&ts);
+}
+
+static void many_flags_are_cut_short(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    struct table *t = tables_get(ts, "points");
+    table_add(t, 300);
+    for (int64_t p = 0; p < 300; p++) {
+        table_set_text(t, p, "label", "row");
+        table_set_text(t, p, "workload", "decode");
+        table_set_text(t, p, "state", p % 2 ? "failed" : "ok");
+        table_set_text(t, p, "flags", p % 2 ? "" : "disturbed");
+        table_set_text(t, p, "reason", "because");
+    }
+    char *text = shown(ts, NULL);
+    has(text, "and 274 more rows"); /* 20 states and 6 flags are shown */
+    free(text);
+    tables_close(&ts);
+}
+
+static void any_locale(void **state) {
+    (void)state;
+    struct tables *ts = result_example();
+    char *here = shown(ts, NULL);
+    if (!german_begin()) {
+        free(here);
+        tables_close(&ts);
+        skip();
+    }
+    char *there = shown(ts, NULL);
+    german_end();
+    assert_string_equal(here, there);
+    free(here);
+    free(there);
+    tables_close(&ts);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_table),      cmocka_unit_test(fits_its_width),
+        cmocka_unit_test(one_metric),       cmocka_unit_test(control_characters),
+        cmocka_unit_test(facts_and_colour), cmocka_unit_test(what_went_wrong_is_said),
+        cmocka_unit_test(nothing_at_all),   cmocka_unit_test(many_flags_are_cut_short),
+        cmocka_unit_test(any_locale),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
