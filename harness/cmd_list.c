@@ -73,6 +73,14 @@ static void list_metrics(struct page *page) {
     metric_rows(page, "every run", summary_metrics);
     for (const struct workload *const *w = all_workloads; *w; w++)
         metric_rows(page, (*w)->name, (*w)->metrics);
+    for (const struct probe *const *p = all_probes; *p; p++) {
+        for (const struct channel *c = (*p)->channels; c->name; c++) {
+            struct text name = {0};
+            text_printf(&name, "%s.%s", (*p)->name, c->name);
+            page_row(page, (const char *[]){name.data, c->unit, "a probe", c->help});
+            text_free(&name);
+        }
+    }
 }
 
 /* What works here is only known by opening. */

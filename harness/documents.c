@@ -9,6 +9,7 @@
 #include "harness/sections.h"
 #include "harness/topics.h"
 #include "kernels/device.h"
+#include "probes/probe.h"
 #include "results/analysis.h"
 #include "results/summary.h"
 #include "workloads/workload.h"
@@ -111,6 +112,35 @@ static void metrics_table(struct text *out, const struct metric *metrics) {
     }
 }
 
+/* Stored in table 'values' as PROBE.CHANNEL, and what a read costs as PROBE.read_ns. */
+static void probes_tables(struct text *out) {
+    static const char *const when[] = {
+        "around every sample, with `measure.sample_probes` only",
+        "before and after the samples of a visit; with `measure.sample_probes` also once a "
+        "millisecond between them",
+        "before and after the samples of a visit"};
+    text_puts(out,
+              "\n## Probes\n\nTable `values` holds each channel as `PROBE.CHANNEL`, one number "
+              "a visit, and what one read costs as `PROBE.read_ns`. What cannot be read is left "
+              "out; `bench list probes` says why.\n");
+    for (const struct probe *const *p = all_probes; *p; p++) {
+        text_printf(out, "\n### %s\n\n", (*p)->name);
+        cell(out, (*p)->brief);
+        if (!(*p)->channels->name) {
+            text_puts(out, ".\n");
+            continue;
+        }
+        text_printf(out, "; read %s.\n\n| channel | unit | kind | meaning |\n|---|---|---|---|\n",
+                    when[(*p)->when]);
+        for (const struct channel *c = (*p)->channels; c->name; c++) {
+            text_printf(out, "| `%s` | %s | %s | ", c->name, c->unit,
+                        c->difference ? "difference" : "last value");
+            cell(out, c->help);
+            text_puts(out, " |\n");
+        }
+    }
+}
+
 void topic_metrics_document(struct text *out) {
     head(
         out, "Metrics",
@@ -126,4 +156,5 @@ void topic_metrics_document(struct text *out) {
         text_puts(out, ".\n");
         if ((*w)->metrics && (*w)->metrics->name) metrics_table(out, (*w)->metrics);
     }
+    probes_tables(out);
 }

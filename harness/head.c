@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "gen/build_info.h"
+#include "probes/probe.h"
 #include "results/summary.h"
 
 enum { POINTS_IN_FULL = 1000 }; /* of further points only what differs from the defaults is kept */
@@ -150,6 +151,17 @@ static void metric_row(struct tables *tables, const char *workload, const struct
     table_set_text(t, row, "help", m->help);
 }
 
+/* What probes may report: declared for all workloads. */
+static void probe_rows(struct tables *tables) {
+    for (const struct probe *const *p = all_probes; *p; p++)
+        for (const struct channel *c = (*p)->channels; c->name; c++) {
+            char name[100];
+            snprintf(name, sizeof name, "%s.%s", (*p)->name, c->name);
+            struct metric m = {.name = name, .unit = c->unit, .help = c->help};
+            metric_row(tables, "", &m);
+        }
+}
+
 static void metric_rows(const struct protocol *p, struct tables *tables) {
     for (const struct metric *m = summary_metrics; m->name; m++) metric_row(tables, "", m);
     for (size_t i = 0; i < p->n_points; i++) {
@@ -159,6 +171,7 @@ static void metric_rows(const struct protocol *p, struct tables *tables) {
         for (const struct metric *m = seen ? NULL : w->metrics; m && m->name; m++)
             metric_row(tables, w->name, m);
     }
+    probe_rows(tables);
 }
 
 static void environment_rows(struct tables *tables, const struct facts *environment) {

@@ -30,10 +30,10 @@ static void libraries(struct facts *facts) {
     void *symbol = dlsym(RTLD_DEFAULT, "H5_lib_vers_info_g");
     const char *hdf5 = symbol, *word = "HDF5 library version: ";
     if (hdf5 && !strncmp(hdf5, word, strlen(word))) hdf5 += strlen(word);
-    facts_set(facts, "library.hdf5", hdf5 && *hdf5 ? hdf5 : "unknown", "", origin);
+    facts_set(facts, "library.hdf5", hdf5 && *hdf5 ? hdf5 : "unused", "", origin);
     symbol = dlsym(RTLD_DEFAULT, "cJSON_Version");
     memcpy(&text, &symbol, sizeof text); /* C has no cast from data to code */
-    facts_set(facts, "library.cjson", symbol ? text() : "unknown", "", origin);
+    facts_set(facts, "library.cjson", symbol ? text() : "unused", "", origin);
     symbol = dlsym(RTLD_DEFAULT, "hwloc_get_api_version");
     memcpy(&number, &symbol, sizeof number);
     unsigned v = symbol ? number() : 0;
@@ -49,7 +49,7 @@ static void libraries(struct facts *facts) {
         facts_printf(facts, "library.xxhash", "", origin, "%u.%u.%u", v / 10000, v / 100 % 100,
                      v % 100);
     else
-        facts_set(facts, "library.xxhash", "unknown", "", origin);
+        facts_set(facts, "library.xxhash", "unused", "", "build");
     facts_set(facts, "library.libc", gnu_get_libc_version(), "", origin);
 }
 
