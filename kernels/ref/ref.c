@@ -177,8 +177,7 @@ void ref_decode(const struct ref_weight *w, int64_t row, int64_t begin, int64_t 
     const struct weight_spec spec = {.type = type};
     for (int64_t i = 0; i < n; i++) {
         int64_t c = begin + i;
-        int8_t code = (int8_t)from[c];
-        if (type != DT_I8) code = (int8_t)((from[c / 2] >> (c % 2 * 4)) & 15);
+        int8_t code = (int8_t)(type == DT_I8 ? from[c] : from[c / 2] >> (c % 2 * 4) & 15);
         if (type == DT_I4 && code > 7) code = (int8_t)(code - 16);
         float scale;
         if (w->head.scale == SCALE_GROUP)
