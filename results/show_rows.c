@@ -250,11 +250,26 @@ static void phases_of(const struct group *g, struct phase_names *p) {
     }
 }
 
+/* Whether any row spent its time in more than one phase; else a phase is the whole time again. */
+static bool rows_with_several(const struct group *g, const struct phase_names *p) {
+    char name[96];
+    for (int64_t r = 0; r < g->rows; r++) {
+        int ran = 0;
+        for (int i = 0; i < p->n; i++) {
+            snprintf(name, sizeof name, "%.80s_time", p->name[i]);
+            ran += summary_row(g, g->point[r], name) >= 0;
+        }
+        if (ran > 1) return true;
+    }
+    return false;
+}
+
 static void add_times(struct group *g, bool one_number) {
     struct phase_names phases;
     phases_of(g, &phases);
     if (!add_metric(g, "time", "time", PRIORITY_TIME, true)) return;
-    int timed = 0, rates = 0;
+    int rates = 0;
+    bool several = rows_with_several(g, &phases);
     const char *last = NULL;
     char name[96], head[96];
     for (int i = 0; i < phases.n; i++) {
@@ -263,11 +278,10 @@ static void add_times(struct group *g, bool one_number) {
         for (int64_t r = 0; r < g->rows && !any; r++) any = summary_row(g, g->point[r], name) >= 0;
         rates += any;
     }
-    for (int i = 0; i < phases.n && phases.n > 1; i++) {
+    for (int i = 0; i < phases.n && several; i++) {
         snprintf(name, sizeof name, "%.80s_time", phases.name[i]);
-        timed += add_metric(g, name, phases.name[i], PRIORITY_PHASE, false);
+        add_metric(g, name, phases.name[i], PRIORITY_PHASE, false);
     }
-    if (timed == 1) g->grid->n--; /* one phase ran: it is the whole time */
     for (int i = 0; i < phases.n; i++) {
         snprintf(name, sizeof name, "%.80s_rate", phases.name[i]);
         snprintf(head, sizeof head, "%.80s", rates > 1 ? phases.name[i] : "");

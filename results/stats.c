@@ -262,7 +262,7 @@ bool stats_steady(const double *x, size_t n, double *difference) {
     double error = sqrt((a * a + b * b) / 2 / (double)m), level = (fabs(first) + fabs(second)) / 2;
     double moved = level > 0 ? (second - first) / level : 0;
     if (difference) *difference = moved;
-    return fabs(moved) <= fmax(0.02, level > 0 ? 3 * error / level : 0);
+    return fabs(moved) <= fmax(0.02, level > 0 ? 3 * 2 * error / level : 0);
 }
 
 void stats_outliers(const double *x, size_t n, double tick, int64_t *labels) {
