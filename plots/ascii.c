@@ -116,6 +116,12 @@ static void canvas_write(const struct canvas *c, const struct axis *x, const str
                          const char *title, const char *x_name, int width, struct text *out) {
     struct text line = {0};
     text_printf(&line, "%*s%s", 2, "", title);
+    while ((int)utf8_width(line.data) > width) { /* whole entries of the legend go, from the end */
+        char *last = NULL;
+        for (char *at = line.data + 2; (at = strstr(at, "  ")); at++) last = at;
+        if (!last) break;
+        *last = 0;
+    }
     add_line(out, line.data, width);
     for (int r = 0; r < c->h; r++) {
         char tick[TICKS_LEFT + 1];

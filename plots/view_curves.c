@@ -145,7 +145,7 @@ static void fit_axes(struct curves *v, bool knee) {
     axis_fit(&v->x, x, n, axis_wants_log(x, n), false);
     axis_ticks_at(&v->x, x, n);
     double *y = gather(v, 1, &n);
-    bool log = axis_wants_log(y, n);
+    bool log = axis_wants_log(y, n) || (knee && v->x.log); /* its slopes are straight then */
     axis_fit(&v->y, y, n, log, !log);
     double *t = gather(v, 2, &n);
     log = axis_wants_log(t, n) || (knee && v->y.log);
