@@ -79,60 +79,67 @@ int64_t cpu_attention_parts(const struct cpu *cpu, const struct step_bounds *b) 
     return pairs * chunks * group * (round_up(b->d_h, PANEL) + 2);
 }
 
-/* Positions p0 ... p1-1 of one head become `rows` in f32. */
-static void widen_rows(const struct attention *job, const void *values, const float *scales,
-                       int32_t s, int32_t head, int32_t p0, int32_t p1, float *rows) {
-    const struct kv *kv = job->kv;
-    const int32_t d = kv->d_h;
-    for (int32_t p = p0; p < p1; p++, rows += d) {
-        const int64_t place = cpu_kv_place(kv, s, head, p);
-        if (kv->type == DT_I8) {
-            const int8_t *codes = (const int8_t *)values + place * d;
-            for (int32_t i = 0; i < d; i++) rows[i] = (float)codes[i] * scales[place];
-        } else {
-            const char *from = (const char *)values + place * d * (dtype_bits(kv->type) / 8);
-            job->cpu->kernels->widen[kv->type](rows, from, d);
-        }
+/* n neighbouring slots, from `place` on, become rows of f32, ld apart. */
+static void widen_slots(const struct attention *job, const void *values, const float *scales,
+                        int64_t place, int32_t n, float *rows, int32_t ld) {
+    const enum dtype type = job->kv->type;
+    const int32_t d = job->kv->d_h;
+    if (type == DT_I8) {
+        const int8_t *codes = (const int8_t *)values + place * d;
+        for (int32_t j = 0; j < n; j++)
+            for (int32_t i = 0; i < d; i++)
+                rows[j * ld + i] = (float)codes[j * d + i] * scales[place + j];
+        return;
     }
+    const char *from = (const char *)values + place * d * (dtype_bits(type) / 8);
+    if (ld == d)
+        job->cpu->kernels->widen[type](rows, from, (int64_t)n * d);
+    else
+        for (int32_t j = 0; j < n; j++)
+            job->cpu->kernels->widen[type](rows + j * ld,
+                                           from + (int64_t)j * d * (dtype_bits(type) / 8), d);
 }
 
-/* K and V of positions p0 ... p1-1 into panels; the chunk starts at c0 <= p0. Slots outside are
-   zeros, whatever the cache holds there. */
+/* Positions of one head as rows of f32, ld apart: slot i is position c0 + i. Slots before p0, from
+   p1 up to `used`, and columns beyond d_h are zeros, whatever the cache holds there. */
+static void widen_chunk(const struct attention *job, const void *values, const float *scales,
+                        int32_t s, int32_t head, int32_t c0, int32_t p0, int32_t p1, int32_t used,
+                        float *rows, int32_t ld) {
+    const struct kv *kv = job->kv;
+    memset(rows, 0, (size_t)(p0 - c0) * (size_t)ld * sizeof *rows);
+    memset(rows + (p1 - c0) * ld, 0, (size_t)(used - (p1 - c0)) * (size_t)ld * sizeof *rows);
+    for (int32_t p = p0; p < p1;) { /* as far as slots lie side by side */
+        const int32_t left = kv->block - p % kv->block, n = left < p1 - p ? left : p1 - p;
+        widen_slots(job, values, scales, cpu_kv_place(kv, s, head, p), n, rows + (p - c0) * ld, ld);
+        p += n;
+    }
+    for (int32_t p = p0; p < p1 && ld > kv->d_h; p++)
+        memset(rows + (p - c0) * ld + kv->d_h, 0, (size_t)(ld - kv->d_h) * sizeof *rows);
+}
+
+/* K and V of positions p0 ... p1-1; the chunk starts at c0 <= p0. K becomes panels of 16 positions;
+ * V is one as it is. */
 static void load_chunk(const struct attention *job, const struct room *room, int32_t s,
                        int32_t head, int32_t c0, int32_t p0, int32_t p1) {
     const struct kv *kv = job->kv;
     const int32_t d = kv->d_h, used = round_up(p1 - c0, PANEL);
-    float *rows = room->rows;
-    memset(rows, 0, (size_t)(p0 - c0) * (size_t)d * sizeof *rows);
-    memset(rows + (p1 - c0) * d, 0, (size_t)(used - (p1 - c0)) * (size_t)d * sizeof *rows);
-    widen_rows(job, kv->k, kv->k_scale, s, head, p0, p1, rows + (p0 - c0) * d);
+    widen_chunk(job, kv->k, kv->k_scale, s, head, c0, p0, p1, used, room->rows, d);
     for (int32_t j = 0; j < used; j += PANEL)
-        job->cpu->kernels->transpose(room->k + (int64_t)j * d, rows + j * d, d, d);
-    widen_rows(job, kv->v, kv->v_scale, s, head, p0, p1, rows + (p0 - c0) * d);
-    for (int32_t i = 0; i < d; i += PANEL) {
-        const int32_t count = d - i < PANEL ? d - i : PANEL;
-        float *panel = room->v + (int64_t)i * CHUNK;
-        for (int32_t j = 0; j < used; j++) {
-            if (count == PANEL) {
-                memcpy(panel + j * PANEL, rows + j * d + i, PANEL * sizeof *panel);
-            } else {
-                memset(panel + j * PANEL, 0, PANEL * sizeof *panel);
-                memcpy(panel + j * PANEL, rows + j * d + i, (size_t)count * sizeof *panel);
-            }
-        }
-    }
+        job->cpu->kernels->transpose(room->k + (int64_t)j * d, room->rows + j * d, d, d);
+    widen_chunk(job, kv->v, kv->v_scale, s, head, c0, p0, p1, used, room->v, job->width);
 }
 
 /* c (m, 16 n_panels) = x (m, k) times panels of f32. */
 static void multiply(const struct attention *job, float *c, int64_t ldc, const float *x,
-                     int64_t ldx, int32_t m, const float *panels, int64_t step_floats, int n_panels,
-                     int64_t k) {
+                     int64_t ldx, int32_t m, const float *panels, int64_t k_step, int64_t step,
+                     int n_panels, int64_t k) {
     const struct cpu_kernels *kernels = job->cpu->kernels;
     const int32_t n = (m + kernels->rows - 1) / kernels->rows;
     struct tile t = {.ldc = ldc,
                      .ldx = ldx,
                      .k = k,
-                     .step = step_floats * (int64_t)sizeof(float),
+                     .k_step = k_step * (int64_t)sizeof(float),
+                     .step = step * (int64_t)sizeof(float),
                      .n_panels = n_panels,
                      .panels = panels,
                      .ahead = panels};
@@ -160,7 +167,8 @@ static void do_chunk(const struct attention *job, const struct room *room, int32
     const int32_t p1 = pos[r1 - 1] + 1 < c0 + CHUNK ? pos[r1 - 1] + 1 : c0 + CHUNK;
     const int32_t m = (r1 - r0) * job->group, used = round_up(p1 - c0, PANEL);
     load_chunk(job, room, s, head, c0, p0, p1);
-    multiply(job, room->s, CHUNK, room->q, d, m, room->k, (int64_t)PANEL * d, used / PANEL, d);
+    multiply(job, room->s, CHUNK, room->q, d, m, room->k, PANEL, (int64_t)PANEL * d, used / PANEL,
+             d);
     for (int32_t i = 0; i < m; i++) {
         const int32_t p = pos[r0 + i / job->group];
         /* The row's positions within the chunk; none where its window begins later or it ends
@@ -169,7 +177,7 @@ static void do_chunk(const struct attention *job, const struct room *room, int32
                       hi = within(p + 1 - c0, used);
         part_m[i] = job->cpu->kernels->softmax(room->s + i * CHUNK, used, lo, hi, &part_l[i]);
     }
-    multiply(job, room->part, job->width, room->s, CHUNK, m, room->v, (int64_t)PANEL * CHUNK,
+    multiply(job, room->part, job->width, room->s, CHUNK, m, room->v, job->width, PANEL,
              job->width / PANEL, p1 - c0);
 }
 

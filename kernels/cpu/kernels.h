@@ -22,7 +22,8 @@ struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
     const float *x;
     const void *panels;
     int64_t ldc, ldx, k;
-    int64_t step; /* bytes from panel to panel */
+    int64_t k_step; /* bytes from k to k + 1: 16 values in a panel */
+    int64_t step;   /* bytes from panel to panel */
     int m, n_panels;
     int add;           /* whether c is added to */
     int ahead_step;    /* bytes to prefetch per panel and two k */
@@ -32,6 +33,8 @@ struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
 struct cpu_kernels {
     const char *name;
     int rows; /* most rows of a tile */
+    int even; /* whether tiles about equally high are best; else a rest of one or two rows is a tile
+                 of two */
     void (*tile[FLOAT_TYPES])(const struct tile *);
     /* 16 rows of k floats, ld apart, into one panel. */
     void (*pack[FLOAT_TYPES])(void *panel, const float *rows, int64_t ld, int64_t k);

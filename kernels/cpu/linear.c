@@ -29,9 +29,9 @@ struct product {
 /* Where tile i of n begins: all about as high, save that one or two rows too many make a last tile
    of two, since tiles of two are quick (they take two panels at once) and those of three and four
    keep too few sums going to hide their latency. */
-static int32_t first_row(int32_t m, int i, int n, int most) {
-    const int32_t rest = m % most;
-    if (n == 1 || rest < 1 || rest > 2) return m * i / n;
+static int32_t first_row(int32_t m, int i, int n, const struct cpu_kernels *kernels) {
+    const int32_t rest = m % kernels->rows;
+    if (kernels->even || n == 1 || rest < 1 || rest > 2) return m * i / n;
     return i == n ? m : (m - 2) * i / (n - 1);
 }
 
@@ -43,7 +43,7 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
     const int64_t cols = w->head.cols, bytes = dtype_bits(w->head.type) / 8 * PANEL; /* per k */
     const int n_tiles = (m + kernels->rows - 1) / kernels->rows;
     const int64_t n_k = (cols + BLOCK_K - 1) / BLOCK_K;
-    struct tile t = {.ldc = ldc, .ldx = job->ldx, .step = w->panel_bytes};
+    struct tile t = {.ldc = ldc, .ldx = job->ldx, .k_step = bytes, .step = w->panel_bytes};
     /* Fewer rows than a block pays for: no blocks of k, each panel once from end to end. */
     const int64_t blocks = n_tiles == 1 ? 1 : n_k;
     const int together = n_tiles == 1 ? n_panels : 2;
@@ -57,8 +57,8 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
             t.panels = w->data + (first + p) * w->panel_bytes + k0 * bytes;
             t.ahead_step = (int)(2 * bytes) / n_tiles;
             for (int i = 0; i < n_tiles; i++) {
-                const int32_t r0 = first_row(m, i, n_tiles, kernels->rows);
-                const int32_t r1 = first_row(m, i + 1, n_tiles, kernels->rows);
+                const int32_t r0 = first_row(m, i, n_tiles, kernels);
+                const int32_t r1 = first_row(m, i + 1, n_tiles, kernels);
                 t.m = r1 - r0;
                 t.x = x + r0 * job->ldx + k0;
                 t.c = acc + r0 * ldc + p * PANEL;

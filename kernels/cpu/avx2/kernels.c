@@ -17,6 +17,7 @@ typedef struct {
 #define TILE_CASES(X, TYPE)                                                                        \
     X(TYPE, 1, 4) X(TYPE, 2, 2) X(TYPE, 3, 1) X(TYPE, 4, 1) X(TYPE, 5, 1) X(TYPE, 6, 1)
 #define TILE_LIST(X, TYPE) TILE_CASES(X, TYPE) X(TYPE, 1, 1) X(TYPE, 2, 1)
+#define TILES_EVEN         0
 #define PEAK_ACCUMULATORS  6
 #define prefetch(p)        _mm_prefetch((const char *)(p), _MM_HINT_T1)
 
@@ -130,33 +131,6 @@ ONE void v16_to_f16(uint16_t *p, v16 v) {
     _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/* 8 x 8, rows of `in` ld apart, rows of `out` 16 apart. */
-ONE void block8(float *out, const float *in, int64_t ld) {
-    __m256 r[8], s[8];
-    for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(in + i * ld);
-    for (int i = 0; i < 8; i += 2) {
-        s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {
-        r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
-        r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
-        r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
-        r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
-    }
-    for (int i = 0; i < 4; i++) {
-        _mm256_storeu_ps(out + i * 16, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-        _mm256_storeu_ps(out + (i + 4) * 16, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-    }
-}
-
-ONE void v16_block(float out[16][16], const float *in, int64_t ld) {
-    block8(out[0], in, ld);
-    block8(out[0] + 8, in + 8 * ld, ld);
-    block8(out[8], in + 8, ld);
-    block8(out[8] + 8, in + 8 * ld + 8, ld);
-}
-
 ONE v16 w_f32(const void *p) { return v16_load(p); }
 
 ONE v16 w_f16(const void *p) { return v16_f16(p); }
@@ -171,6 +145,7 @@ ONE v16 w_bf16(const void *p) {
 #define acc_store_bf16 v16_store
 
 #include "kernels/cpu/avx2/ceilings.inc"
+#include "kernels/cpu/avx2/transpose.inc"
 #include "kernels/cpu/kernels_body.inc"
 
 CPU_KERNELS(avx2);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The AVX-512 level (F, BW, DQ, VL): v16 is one zmm register. */
+#include "kernels/cpu/kernels.h"
+
+#include <immintrin.h>
+#include <stdint.h>
+
+typedef __m512 v16;
+
+#define ONE static inline __attribute__((always_inline))
+
+/* 32 registers: 12 accumulators, which hide the latency of two units, and the widened panel values;
+   x is broadcast from memory by the multiply-add itself. */
+#define TILE_ROWS 12
+#define TILE_CASES(X, TYPE)                                                                        \
+    X(TYPE, 1, 4)                                                                                  \
+    X(TYPE, 2, 4)                                                                                  \
+    X(TYPE, 3, 4)                                                                                  \
+    X(TYPE, 4, 1) X(TYPE, 5, 1) X(TYPE, 6, 1) X(TYPE, 7, 1) X(TYPE, 8, 1) X(TYPE, 9, 1)            \
+        X(TYPE, 10, 1) X(TYPE, 11, 1) X(TYPE, 12, 1)
+#define TILE_LIST(X, TYPE) TILE_CASES(X, TYPE) X(TYPE, 1, 1) X(TYPE, 2, 1) X(TYPE, 3, 1)
+#define TILES_EVEN         1
+#define PEAK_ACCUMULATORS  12
+#define prefetch(p)        _mm_prefetch((const char *)(p), _MM_HINT_T1)
+
+ONE v16 v16_set1(float s) { return _mm512_set1_ps(s); }
+ONE v16 v16_zero(void) { return _mm512_setzero_ps(); }
+ONE v16 v16_load(const float *p) { return _mm512_loadu_ps(p); }
+ONE void v16_store(float *p, v16 v) { _mm512_storeu_ps(p, v); }
+ONE v16 v16_add(v16 x, v16 y) { return _mm512_add_ps(x, y); }
+ONE v16 v16_sub(v16 x, v16 y) { return _mm512_sub_ps(x, y); }
+ONE v16 v16_mul(v16 x, v16 y) { return _mm512_mul_ps(x, y); }
+ONE v16 v16_div(v16 x, v16 y) { return _mm512_div_ps(x, y); }
+ONE v16 v16_fma(v16 x, v16 y, v16 z) { return _mm512_fmadd_ps(x, y, z); }
+ONE void v16_accumulate(v16 *acc, v16 x, v16 y) { *acc = _mm512_fmadd_ps(x, y, *acc); }
+ONE v16 v16_max(v16 x, v16 y) { return _mm512_max_ps(x, y); } /* y where either is NaN */
+ONE v16 v16_min(v16 x, v16 y) { return _mm512_min_ps(x, y); }
+
+ONE float v16_sum(v16 v) {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+ONE float v16_largest(v16 v) {
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+ONE v16 v16_round(v16 v) {
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+ONE v16 v16_exp2n(v16 p, v16 n) {
+    const __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+    return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(e, 23)));
+}
+
+ONE v16 v16_keep_above(v16 v, v16 x, float bound) {
+    const __mmask16 low = _mm512_cmp_ps_mask(x, _mm512_set1_ps(bound), _CMP_LT_OQ);
+    return _mm512_mask_mov_ps(v, low, _mm512_setzero_ps());
+}
+
+ONE v16 v16_bf16(const uint16_t *p) {
+    const __m512i v = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
+}
+
+ONE v16 v16_f16(const uint16_t *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+
+/* Nearest even; NaN keeps its sign and stays quiet. */
+ONE void v16_to_bf16(uint16_t *p, v16 v) {
+    const __m512i u = _mm512_castps_si512(v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i quiet = _mm512_or_si512(u, _mm512_set1_epi32(0x400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    const __m512i high = _mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16);
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(high));
+}
+
+ONE void v16_to_f16(uint16_t *p, v16 v) {
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+ONE v16 w_f32(const void *p) { return _mm512_loadu_ps(p); }
+ONE v16 w_f16(const void *p) { return v16_f16(p); }
+
+/* Lanes as stored: rows 0, 8, 1, 9, ...; the accumulators keep that order until they are stored. */
+ONE v16 w_bf16(const void *p) { return v16_bf16(p); }
+
+ONE v16 acc_load_bf16(const float *p) {
+    const __m512i weave = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+    return _mm512_permutexvar_ps(weave, _mm512_loadu_ps(p));
+}
+
+ONE void acc_store_bf16(float *p, v16 v) {
+    const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    _mm512_storeu_ps(p, _mm512_permutexvar_ps(order, v));
+}
+
+#include "kernels/cpu/avx2/ceilings.inc"
+#include "kernels/cpu/avx2/transpose.inc"
+#include "kernels/cpu/kernels_body.inc"
+
+CPU_KERNELS(avx512);
