@@ -9,6 +9,7 @@
 #include "base/option.h"
 #include "base/problems.h"
 #include "base/random.h"
+#include "workloads/common/fill.h"
 #include "workloads/model/cache.h"
 #include "workloads/model/inputs.h"
 #include "workloads/model/ledger.h"
@@ -218,14 +219,6 @@ static void plan(const void *params_, const struct model_config *unused, struct 
         (int64_t)sizeof(float) * rows * (p->part == PART_MLP ? 2 * p->d + p->f : p->d + p->f);
 }
 
-/* Seeded values in -1 ... 1. */
-static void fill_floats(struct device *device, void *to, int64_t n, uint64_t key) {
-    float *host = must_alloc(sizeof *host * (size_t)n);
-    for (int64_t i = 0; i < n; i++) host[i] = (float)(2 * random_unit(key, (uint64_t)i) - 1);
-    device->kind->upload(device, to, host, sizeof *host * (size_t)n);
-    free(host);
-}
-
 static int create(struct blocks_self *self, struct tensor *t, int64_t rows, int64_t cols,
                   const char *what, struct err *err) {
     size_t bytes = sizeof(float) * (size_t)(rows * cols);
@@ -272,31 +265,16 @@ static int supported(struct blocks_self *self, struct err *err) {
                    self->device->kind->name, reason);
 }
 
-/* A cache of seeded K and V, converted on the host: what is in it does not matter, that it differs
- * everywhere does. */
+/* What is in the cache does not matter; that it differs everywhere does. */
 static void fill_cache(struct blocks_self *self) {
     const struct kv *kv = &self->cache->layers[0];
-    int64_t slots = (int64_t)self->cache->units * kv->n_kv * kv->block, n = slots * kv->d_h;
-    size_t bytes = (size_t)(n * dtype_bits(kv->type) / 8);
-    char *host = must_alloc(bytes);
-    float *scales = must_alloc(sizeof *scales * (size_t)slots);
-    for (int half = 0; half < 2; half++) {
-        uint64_t key = random_key(run_seed(self->run), 100 + (uint64_t)half);
-        for (int64_t i = 0; i < n; i++) {
-            float v = (float)(2 * random_unit(key, (uint64_t)i) - 1);
-            if (kv->type == DT_I8)
-                host[i] = (char)(int8_t)(v * 127);
-            else
-                dtype_store(host, kv->type, i, v);
-        }
-        self->device->kind->upload(self->device, half ? kv->v : kv->k, host, bytes);
-        for (int64_t i = 0; i < slots; i++) scales[i] = 0x1p-7f;
-        if (kv->k_scale)
-            self->device->kind->upload(self->device, half ? kv->v_scale : kv->k_scale, scales,
-                                       sizeof *scales * (size_t)slots);
-    }
-    free(host);
-    free(scales);
+    const uint64_t seed = run_seed(self->run);
+    int64_t slots = (int64_t)self->cache->units * kv->n_kv * kv->block;
+    fill_uniform(self->device, kv->k, kv->type, slots * kv->d_h, random_key(seed, 100));
+    fill_uniform(self->device, kv->v, kv->type, slots * kv->d_h, random_key(seed, 101));
+    if (!kv->k_scale) return;
+    fill_constant(self->device, kv->k_scale, slots, 0x1p-7f);
+    fill_constant(self->device, kv->v_scale, slots, 0x1p-7f);
 }
 
 /* One step of T rows at the end of each sequence's context. */
@@ -340,7 +318,7 @@ static int prepare_attention(struct blocks_self *self, struct err *err) {
     if (code) return code;
     self->scale = 1.0f / sqrtf((float)config.shape.d_h);
     fill_cache(self);
-    fill_floats(self->device, self->x.data, rows * p->d, run_seed(self->run));
+    fill_uniform(self->device, self->x.data, DT_F32, rows * p->d, run_seed(self->run));
     return 0;
 }
 
@@ -354,7 +332,7 @@ static int prepare_linear(struct blocks_self *self, struct err *err) {
     if (!code) code = create(self, &self->x, rows, p->d, "x", err);
     if (!code && mlp) code = create(self, &self->hidden, rows, p->f, "hidden", err);
     if (!code) code = create(self, &self->y, rows, mlp ? p->d : p->f, "y", err);
-    if (!code) fill_floats(self->device, self->x.data, rows * p->d, run_seed(self->run));
+    if (!code) fill_uniform(self->device, self->x.data, DT_F32, rows * p->d, run_seed(self->run));
     return code;
 }
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workload `ceiling`: what the device can do at most, moving bytes or multiplying. */
-#include <stdlib.h>
-
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/option.h"
 #include "base/problems.h"
-#include "base/random.h"
 #include "kernels/device.h"
+#include "workloads/common/fill.h"
 #include "workloads/model/ledger.h"
 #include "workloads/model/synth.h"
 #include "workloads/workload.h"
@@ -169,21 +166,6 @@ static void plan(const void *p, const struct model_config *config, struct plan *
     work->items = work->flops;
 }
 
-/* Pages that were never written are one shared page of zeros, which no cache would ever miss: every
- * byte is written. */
-static void fill(struct device *device, void *to, int64_t bytes, uint64_t key) {
-    enum { PIECE = 1 << 20 };
-    float *piece = must_alloc(PIECE);
-    for (int64_t at = 0; at < bytes; at += PIECE) {
-        int64_t n = bytes - at < PIECE ? bytes - at : PIECE;
-        for (int64_t i = 0; i < n / 4; i++)
-            piece[i] =
-                (float)(int32_t)(random_at(key, (uint64_t)(at / 4 + i)) >> 40) * 0x1p-23f - 1.0f;
-        device->kind->upload(device, (char *)to + at, piece, (size_t)n);
-    }
-    free(piece);
-}
-
 static int supported(struct device *device, const struct ceiling_params *p, struct err *err) {
     static const enum op ops[] = {OP_READ, OP_COPY, OP_TRIAD, OP_FMA_PEAK, OP_LINEAR};
     struct op_case op_case = {.weight = type_of(p),
@@ -227,7 +209,7 @@ static int prepare_gemm(struct ceiling_self *self, struct err *err) {
     self->y.data = device_alloc(self->device, y_bytes, MEM_OTHER, "gemm y");
     if (!self->x.data || !self->y.data)
         return err_set(err, ERR_MEMORY, "no memory for %zu bytes of x and y", x_bytes + y_bytes);
-    fill(self->device, self->x.data, (int64_t)x_bytes, run_seed(self->run));
+    fill_uniform(self->device, self->x.data, DT_F32, p->rows * p->depth, run_seed(self->run));
     return 0;
 }
 
@@ -250,7 +232,8 @@ static int prepare(void *s, const void *p, const struct model_config *config, st
         if (!self->buffers[i])
             return err_set(err, ERR_MEMORY, "no memory for a buffer of %lld bytes",
                            (long long)self->size);
-        fill(self->device, self->buffers[i], self->size, run_seed(run) + (uint64_t)i);
+        fill_uniform(self->device, self->buffers[i], DT_F32, self->size / 4,
+                     run_seed(run) + (uint64_t)i);
     }
     self->sink = device_alloc(self->device, 64, MEM_OTHER, "ceiling sink");
     return self->sink ? 0 : err_set(err, ERR_MEMORY, "no memory for 64 bytes");

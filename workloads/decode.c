@@ -114,10 +114,10 @@ static void plan(const void *params_, const struct model_config *config, struct 
     int64_t filling[N_CLASSES] = {0};
     ledger_decode(&plan->work[0], config, p->batch, p->context, p->steps);
     plan->work[0].items = (double)(p->batch * p->steps);
-    for (int64_t s = 0; s < p->batch; s++) {
-        ledger_prompt(&plan->prepare, config, 1, 0, p->context, chunk_of(p), false);
-        ledger_decode(&plan->prepare, config, 1, p->context, p->steps);
-    }
+    struct work one = {0}; /* sequence: its context, and decoding it alone */
+    ledger_prompt(&one, config, 1, 0, p->context, chunk_of(p), false);
+    ledger_decode(&one, config, 1, p->context, p->steps);
+    ledger_add(&plan->prepare, &one, (double)p->batch);
     int64_t scales = 0;
     plan->bytes[MEM_WEIGHT] += model_weight_bytes(config, &scales);
     plan->bytes[MEM_SCALE] += scales;
@@ -126,7 +126,8 @@ static void plan(const void *params_, const struct model_config *config, struct 
     filling[MEM_STATE] += inputs_bytes(1, 1, chunk_of(p), 1);
     for (int c = 0; c < N_CLASSES; c++)
         plan->bytes[c] += filling[c]; /* lives beside the session while contexts are filled */
-    plan->host_bytes = (int64_t)sizeof(int32_t) * p->batch * (p->steps + 1);
+    plan->host_bytes = (int64_t)sizeof(int32_t) * p->batch * (p->steps + 1) +
+                       cache_host_bytes(config, &spec.cache) + filling[MEM_KV] + filling[MEM_SCALE];
     plan->most_marks = p->batch * p->steps;
     plan->peak_bytes = 0;
     plan->binding_type = DT_F32;

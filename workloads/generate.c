@@ -47,7 +47,7 @@ static const struct option params[] = {
      PARAM(prompt),
      .def = "16",
      .min = 1,
-     .max = 1 << 24,
+     .max = 1 << 20,
      .unit = "tokens",
      .help = "Tokens of each prompt (P)."},
     {.key = "tokens",
@@ -55,7 +55,7 @@ static const struct option params[] = {
      PARAM(tokens),
      .def = "32",
      .min = 1,
-     .max = 1 << 24,
+     .max = 1 << 20,
      .unit = "tokens",
      .help = "Tokens generated for each prompt (n)."},
     {.key = "batch",
@@ -169,7 +169,10 @@ static void plan(const void *params_, const struct model_config *config, struct 
     plan->bytes[MEM_WEIGHT] += model_weight_bytes(config, &scales);
     plan->bytes[MEM_SCALE] += scales;
     add_method_bytes(p, config, plan->bytes);
-    plan->host_bytes = (int64_t)sizeof(int32_t) * p->batch * (p->prompt + p->tokens);
+    const struct session_spec spec = spec_of(p);
+    plan->host_bytes = (int64_t)sizeof(int32_t) * p->batch * (p->prompt + p->tokens) +
+                       inputs_bytes(spec.cache.n_seq, 1, spec.most_rows, spec.most_out) +
+                       cache_host_bytes(config, &spec.cache);
     plan->most_marks = p->batch * p->tokens + 2;
     plan->peak_bytes = 0;
     plan->binding_type = DT_F32;

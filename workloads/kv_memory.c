@@ -101,6 +101,7 @@ static void plan(const void *params_, const struct model_config *config, struct 
     plan->work[0].items = (double)bytes[MEM_KV];
     plan->binding_type = DT_F32;
     if (!p->allocate) return;
+    plan->host_bytes = cache_host_bytes(config, &spec);
     for (int c = 0; c < N_CLASSES; c++) {
         plan->bytes[c] += bytes[c];
         plan->peak_bytes += bytes[c];

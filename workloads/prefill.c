@@ -36,7 +36,7 @@ static const struct option params[] = {
      PARAM(tokens),
      .def = "128",
      .min = 1,
-     .max = 1 << 24,
+     .max = 1 << 20,
      .unit = "tokens",
      .help = "Tokens of each prompt."},
     {.key = "batch",
@@ -52,7 +52,7 @@ static const struct option params[] = {
      PARAM(chunk),
      .def = "0",
      .min = 0,
-     .max = 1 << 24,
+     .max = 1 << 20,
      .unit = "tokens",
      .help = "Tokens of a prompt per step; 0: all in one step."},
     {.key = "plain_chunk",
@@ -115,14 +115,17 @@ static void plan(const void *params_, const struct model_config *config, struct 
     int64_t scales = 0;
     ledger_prompt(&plan->work[0], config, p->batch, 0, p->tokens, chunk_of(p), false);
     plan->work[0].items = (double)(p->batch * p->tokens);
-    for (int64_t s = 0; s < p->batch; s++)
-        ledger_prompt(&plan->prepare, config, 1, 0, p->tokens, plain_chunk_of(p), false);
+    struct work one = {0}; /* prompt alone */
+    ledger_prompt(&one, config, 1, 0, p->tokens, plain_chunk_of(p), false);
+    ledger_add(&plan->prepare, &one, (double)p->batch);
     plan->bytes[MEM_WEIGHT] += model_weight_bytes(config, &scales);
     plan->bytes[MEM_SCALE] += scales;
     session_bytes(config, &spec, plan->bytes);
-    plan->bytes[MEM_STATE] += inputs_bytes((int32_t)p->batch, n_chunks(p->tokens, chunk_of(p)),
-                                           (int32_t)(p->batch * p->tokens), (int32_t)p->batch);
-    plan->host_bytes = (int64_t)sizeof(int32_t) * p->batch * (p->tokens + 1);
+    const int64_t input = inputs_bytes((int32_t)p->batch, n_chunks(p->tokens, chunk_of(p)),
+                                       (int32_t)(p->batch * p->tokens), (int32_t)p->batch);
+    plan->bytes[MEM_STATE] += input;
+    plan->host_bytes = (int64_t)sizeof(int32_t) * p->batch * (p->tokens + 1) + input +
+                       cache_host_bytes(config, &spec.cache);
     plan->most_marks = p->batch;
     plan->peak_bytes = 0;
     plan->binding_type = DT_F32;

@@ -32,6 +32,9 @@ double tokens_entropy(int32_t *tokens, int64_t n) {
 }
 
 double tokens_stream_entropy(uint64_t seed, int32_t n_seq, int64_t vocab, int32_t n) {
+    const int32_t most = 1 << 20; /* enough to tell */
+    if (n > most) n = most;
+    if ((int64_t)n_seq * n > most) n_seq = most / n;
     int32_t *all = must_alloc(sizeof *all * (size_t)n_seq * (size_t)n);
     for (int32_t s = 0; s < n_seq; s++) tokens_fill(seed, s, vocab, 0, n, all + (int64_t)s * n);
     double bits = tokens_entropy(all, (int64_t)n_seq * n);

@@ -10,7 +10,7 @@ void tokens_fill(uint64_t seed, int32_t seq, int64_t vocab, int32_t first, int32
 /* Entropy of the ids that occur, in bits: 0 for one repeated token, log2 n for n different ones.
  * Sorts its argument. */
 double tokens_entropy(int32_t *tokens, int64_t n);
-/* The same of the first n tokens of n_seq sequences. */
+/* The same of the first n tokens of n_seq sequences; at most 2^20 tokens are looked at. */
 double tokens_stream_entropy(uint64_t seed, int32_t n_seq, int64_t vocab, int32_t n);
 
 #endif

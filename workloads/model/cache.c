@@ -42,6 +42,10 @@ void cache_bytes(const struct model_config *config, const struct cache_spec *spe
     if (paged(config)) bytes[MEM_STATE] += n_units(config, spec) * (int64_t)sizeof(int32_t);
 }
 
+int64_t cache_host_bytes(const struct model_config *config, const struct cache_spec *spec) {
+    return paged(config) ? (2 * n_units(config, spec) + spec->n_seq) * (int64_t)sizeof(int32_t) : 0;
+}
+
 static int allocate(struct cache *cache, void **memory, int64_t bytes, enum memory_class class_of,
                     const char *what, int32_t layer, struct err *err) {
     char name[40];

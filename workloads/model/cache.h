@@ -27,6 +27,8 @@ struct cache {
 
 /* Adds what cache_create allocates to bytes (N_CLASSES): exactly, and by class. */
 void cache_bytes(const struct model_config *, const struct cache_spec *, int64_t *bytes);
+int64_t cache_host_bytes(const struct model_config *,
+                         const struct cache_spec *); /* of the block table */
 /* Slots that one sequence's tokens can take: capacity, whole blocks of it, or the ring. */
 int32_t cache_slots(const struct model_config *, const struct cache_spec *);
 int cache_create(struct cache **, struct device *, const struct model_config *,

@@ -142,10 +142,28 @@ void ledger_prompt(struct work *work, const struct model_config *config, int64_t
     }
 }
 
+void ledger_add(struct work *sum, const struct work *part, double times) {
+    sum->flops += times * part->flops;
+    for (int c = 0; c < N_CLASSES; c++) sum->bytes[c] += times * part->bytes[c];
+}
+
+/* Steps whose view still grows cost as much as the mean of the first and the last of them. */
+static void add_growing(struct work *work, const struct model_config *config, int64_t n_seq,
+                        int64_t context, int64_t steps) {
+    struct work ends = {0};
+    if (steps < 1) return;
+    ledger_step_alike(&ends, config, n_seq, 1, context + 1, n_seq);
+    ledger_step_alike(&ends, config, n_seq, 1, context + steps, n_seq);
+    ledger_add(work, &ends, (double)steps / 2);
+}
+
 void ledger_decode(struct work *work, const struct model_config *config, int64_t n_seq,
                    int64_t context, int64_t steps) {
-    for (int64_t i = 0; i < steps; i++)
-        ledger_step_alike(work, config, n_seq, 1, context + i + 1, n_seq);
+    const int64_t window = config->params.window;
+    int64_t growing = window > 0 && window < context + steps ? window - context : steps;
+    if (growing < 0) growing = 0;
+    add_growing(work, config, n_seq, context, growing);
+    add_growing(work, config, n_seq, context + growing, steps - growing); /* all alike */
 }
 
 struct block_cost ledger_gemm(int64_t b, int64_t d, int64_t f, double weight_size,

@@ -36,6 +36,9 @@ void ledger_prompt(struct work *, const struct model_config *, int64_t n_seq, in
 void ledger_decode(struct work *, const struct model_config *, int64_t n_seq, int64_t context,
                    int64_t steps);
 
+/* sum += times * part, FLOPs and bytes; items are the caller's. */
+void ledger_add(struct work *sum, const struct work *part, double times);
+
 /* Causal pairs (row, position it attends to) of `rows` consecutive rows that end at kv_len tokens;
  * window 0: none. */
 int64_t ledger_pairs(int64_t rows, int64_t kv_len, int64_t window);

@@ -152,6 +152,23 @@ static void batches_share_weights(void **state) {
     assert_true(chunked.bytes[MEM_WEIGHT] > 10 * whole.bytes[MEM_WEIGHT]);
 }
 
+/* The closed form of many steps is the sum of the steps. */
+static void decode_is_the_sum_of_its_steps(void **state) {
+    (void)state;
+    struct model_config config = drive_config("tiny", arena);
+    drive_model(&config, "kv_type", "int8", arena);
+    for (int64_t window = 0; window < 30; window++)
+        for (int64_t context = 1; context < 20; context += 3)
+            for (int64_t steps = 0; steps < 20; steps++) {
+                struct work whole = {0}, sum = {0};
+                config.params.window = window;
+                ledger_decode(&whole, &config, 3, context, steps);
+                for (int64_t i = 0; i < steps; i++)
+                    ledger_step_alike(&sum, &config, 3, 1, context + i + 1, 3);
+                assert_memory_equal(&whole, &sum, sizeof sum);
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(shapes_have_their_parameters),
                                        cmocka_unit_test(formats_have_their_bytes),
@@ -159,7 +176,8 @@ int main(void) {
                                        cmocka_unit_test(contradictions_are_named),
                                        cmocka_unit_test(a_weight_set_is_shape_format_and_seed),
                                        cmocka_unit_test(pairs_are_counted),
-                                       cmocka_unit_test(batches_share_weights)};
+                                       cmocka_unit_test(batches_share_weights),
+                                       cmocka_unit_test(decode_is_the_sum_of_its_steps)};
     arena = arena_create();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     arena_close(&arena);
