@@ -66,9 +66,6 @@ const char *const *plot_kinds(const struct tables *ts) {
         taken[which] = true;
         found[n++] = kinds[which].name;
     }
-    /* A memory protocol measures no time worth a curve. */
-    bool memory = !strcmp(rows_fact(ts, "workload.name"), "memory");
-    if (memory && fits[3] && !taken[3]) found[n++] = kinds[3].name, taken[3] = true;
     for (int k = 0; k < N_KINDS; k++)
         if (fits[k] && !taken[k]) found[n++] = kinds[k].name;
     found[n] = NULL;

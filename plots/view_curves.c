@@ -68,18 +68,26 @@ static void read_fit(const struct tables *ts, const char *kind, const char *only
 #undef FIT
 }
 
-/* The first swept number, for results that declare no analysis. */
-static const char *first_swept(const struct tables *ts) {
+/* For results that declare no analysis: the swept number with the longest curve of at least three
+ * rows. */
+static const char *longest_sweep(const struct tables *ts) {
     const struct table *points = tables_peek(ts, "points");
+    const char *best = "";
+    int32_t most = 2;
     for (size_t c = 0; c < table_columns(points); c++) {
         const struct column *column = table_column_at(points, c);
+        struct rows rows;
         if (!rows_swept(ts, c) || column->type == COL_TEXT) continue;
-        for (int64_t i = 1; i < table_rows(points); i++) {
-            double a = table_real(points, 0, column->name), b = table_real(points, i, column->name);
-            if (a < b || a > b) return column->name;
+        rows_gather(ts, "", column->name, "", &rows);
+        for (int32_t g = 0; g < rows.n_groups; g++) {
+            int32_t timed = 0;
+            for (int32_t i = 0; i < rows.groups[g].n; i++)
+                timed += isfinite(rows_metric(ts, rows.groups[g].point[i], "time"));
+            if (timed > most) most = timed, best = column->name;
         }
+        rows_free(&rows);
     }
-    return "";
+    return best;
 }
 
 static double *numbers(struct arena *arena, int32_t n) {
@@ -192,9 +200,10 @@ int curves_read(const struct tables *ts, const char *kind, struct curves *v, str
     struct rows rows;
     int64_t drawn = 0;
     *v = (struct curves){.arena = arena_create()};
-    if (!*x) x = first_swept(ts);
+    if (!*x) x = longest_sweep(ts);
     if (!*y) y = "time";
-    if (!*x) return err_set(err, ERR_UNSUPPORTED, "no %s plot: no number is swept", kind);
+    if (!*x)
+        return err_set(err, ERR_UNSUPPORTED, "no %s plot: no key is swept over three rows", kind);
     rows_gather(ts, only_case, x, declared_key(ts, number, "by"), &rows);
     const char *unit = rows_unit(ts, y);
     bool rate = rows_is_rate(unit);

@@ -142,7 +142,8 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
     struct finding f = {"equal", only_case, name.data, NAN, NAN, NAN, rows_unit(ts, p->metric),
                         NULL};
     if (tally.compared) f.verdict = tally.wrong ? "failed" : "ok";
-    if (tally.compared && !tally.wrong && firsts.n < 2) f.value = value;
+    bool one = *p->with ? tally.compared == 1 : firsts.n < 2; /* else there is no one value */
+    if (tally.compared && !tally.wrong && one) f.value = value;
     if (!tally.compared)
         analysis_found(ts, &f, "not compared: %lld rows lack a value, the others are too few",
                        (long long)tally.empty);
