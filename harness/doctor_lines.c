@@ -384,8 +384,8 @@ void doctor_text(const struct page *page, const struct facts *facts, struct text
         }
         if (mend) {
             bool fits = narrow && place + mend <= PAGE_WIDTH;
-            if (!fits) text_puts(out, "\n");
-            text_pad(out, fits ? place : WHAT);
+            if (!fits) text_puts(out, "\n"); /* whole, so that it can be copied */
+            text_pad(out, fits ? place : WHAT + mend <= PAGE_WIDTH ? WHAT : 4);
             text_puts(out, cell[4]);
         }
         text_puts(out, "\n");

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/frame.h"
+#include "base/range.h"
 #include "base/text.h"
 #include "gen/build_info.h"
 #include "harness/loop.h"
@@ -79,6 +80,7 @@ static int measure_unpack(const struct facts *facts, struct measure_params *meas
 int worker_open(struct worker **out, int snapshot_fd, const struct sample_log *log,
                 struct err *err) {
     struct worker *w = must_alloc(sizeof *w);
+    range_push(RANGE_RUN, "run", 0); /* as far as one worker sees it */
     w->log = *log;
     w->seen = must_alloc(SEEN_MOST);
     int code = snapshot_fd >= 0 ? snapshot_open(&w->snapshot, snapshot_fd, err) : 0;
@@ -99,6 +101,7 @@ void worker_close(struct worker **worker) {
     snapshot_close(&(*worker)->snapshot);
     free((*worker)->seen);
     free(*worker);
+    range_pop();
     *worker = NULL;
 }
 
