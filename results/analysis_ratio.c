@@ -107,12 +107,49 @@ static size_t find_pairs(const struct tables *ts, const char *only_case,
     return count;
 }
 
+/* "workload.mode=recompute, workload.n=4" is called "recompute 4". */
+static void add_values(struct text *t, const char *where) {
+    for (const char *at = where; *at;) {
+        size_t n = strcspn(at, ","), k = strcspn(at, "=");
+        const char *v = k < n ? at + k + 1 : at;
+        v += strspn(v, " ");
+        text_printf(t, " %.*s", (int)(at + n - v), v);
+        at += n + (at[n] == ',');
+    }
+}
+
 static void what_over_what(const struct ratio_params *p, struct text *t) {
     const char *over = *p->over_metric ? p->over_metric : p->metric;
-    if (strcmp(over, p->metric))
+    if (strcmp(over, p->metric)) {
         text_printf(t, "%s / %s", p->metric, over);
-    else
-        text_printf(t, "%s: %s / %s", p->metric, p->at, p->over);
+        return;
+    }
+    text_printf(t, "%s:", p->metric);
+    add_values(t, p->at);
+    text_puts(t, " /");
+    add_values(t, p->over);
+}
+
+/* What tells this pair from the others: ", tokens=32". */
+static void which_pair(const struct tables *ts, const struct pair *pairs, size_t n, size_t which,
+                       struct text *t) {
+    const struct table *points = tables_peek(ts, "points");
+    if (n > 1000) return; /* nobody reads so many, and it is quadratic */
+    for (size_t c = 0; c < table_columns(points); c++) {
+        struct text mine = {0}, other = {0};
+        bool differs = false;
+        if (!rows_swept(ts, c)) continue;
+        table_cell(points, pairs[which].a, c, &mine);
+        for (size_t i = 0; i < n && !differs; i++) {
+            other.len = 0;
+            table_cell(points, pairs[i].a, c, &other);
+            differs = other.len != mine.len || (mine.len && strcmp(other.data, mine.data));
+        }
+        if (differs && mine.len)
+            text_printf(t, ", %s=%s", rows_short(table_column_at(points, c)->name), mine.data);
+        text_free(&mine);
+        text_free(&other);
+    }
 }
 
 /* E01: the ratio grows with x. Judged between the first and the last row by intervals that do not
@@ -134,15 +171,21 @@ static void check_growth(struct tables *ts, const char *only_case, const struct 
 }
 
 static void write_pair(struct tables *ts, const char *only_case, const struct ratio_params *p,
-                       const struct pair *pair, const char *what) {
-    const struct table *points = tables_peek(ts, "points");
+                       const struct pair *pair, const char *what, const char *which) {
     bool greater = false, or_equal = false;
     double limit = NAN;
-    char name[320];
+    struct text name = {0};
     bool expected = read_expect(p->expect, &greater, &or_equal, &limit);
-    /* The label of a row says what else tells it apart. */
-    snprintf(name, sizeof name, "%.100s at %.80s", what, table_text(points, pair->a, "label"));
-    struct finding f = {"ratio", only_case, name, pair->value, pair->lo, pair->hi, "", NULL};
+    bool exact = !(pair->lo < pair->hi); /* counted: no interval is shown, yet it can be judged */
+    text_printf(&name, "%s%s", what, which);
+    struct finding f = {"ratio",
+                        only_case,
+                        name.data,
+                        pair->value,
+                        exact ? (double)NAN : pair->lo,
+                        exact ? (double)NAN : pair->hi,
+                        "",
+                        NULL};
     if (expected) f.verdict = judge(pair, greater, or_equal, limit);
     if (!isfinite(pair->value))
         analysis_found(ts, &f, "not computed: a row has no number");
@@ -151,20 +194,23 @@ static void write_pair(struct tables *ts, const char *only_case, const struct ra
                        isfinite(pair->lo) ? "" : "; no verdict: no interval");
     else
         analysis_found(ts, &f, "no expectation declared");
-    if (!*p->below) return;
-    /* E01: a measured ratio stays below the ratio of something that is counted. */
-    double cap = rows_metric(ts, pair->a, p->below) / rows_metric(ts, pair->b, p->below);
-    snprintf(name, sizeof name, "%.90s below that of %.40s at %.60s", what, p->below,
-             table_text(points, pair->a, "label"));
-    f.verdict = isfinite(cap) ? judge(pair, false, false, cap) : "none";
-    analysis_found(ts, &f, "%s has the ratio %s", p->below, NUM(cap));
+    if (*p->below) {
+        /* E01: a measured ratio stays below the ratio of something that is counted. */
+        double cap = rows_metric(ts, pair->a, p->below) / rows_metric(ts, pair->b, p->below);
+        name.len = 0;
+        text_printf(&name, "%s below %s%s", what, p->below, which);
+        f.name = name.data;
+        f.verdict = isfinite(cap) ? judge(pair, false, false, cap) : "none";
+        analysis_found(ts, &f, "%s has the ratio %s", p->below, NUM(cap));
+    }
+    text_free(&name);
 }
 
 static int run(const void *params, const char *only_case, struct tables *ts, struct err *err) {
     const struct ratio_params *p = params;
     struct rounds top, bottom;
     struct pair *pairs = NULL;
-    struct text left_out = {0}, what = {0};
+    struct text left_out = {0}, what = {0}, which = {0};
     bool greater, or_equal;
     double limit;
     (void)err;
@@ -181,9 +227,11 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
                        left_out.len ? "; left out: " : "", left_out.len ? left_out.data : "");
     else if (left_out.len)
         analysis_found(ts, &f, "left out: %s", left_out.data);
+    for (size_t i = 0; i < n; i++) measure(ts, p, &top, &bottom, &pairs[i]);
     for (size_t i = 0; i < n; i++) {
-        measure(ts, p, &top, &bottom, &pairs[i]);
-        write_pair(ts, only_case, p, &pairs[i], what.data);
+        which.len = 0;
+        which_pair(ts, pairs, n, i, &which);
+        write_pair(ts, only_case, p, &pairs[i], what.data, which.len ? which.data : "");
     }
     if (p->grows) check_growth(ts, only_case, p, pairs, n);
     rounds_free(&top);
@@ -191,6 +239,7 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
     free(pairs);
     text_free(&left_out);
     text_free(&what);
+    text_free(&which);
     return 0;
 }
 
