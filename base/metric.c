@@ -6,9 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-void values_set(struct values *values, const char *name, double v) {
+/* Longer names are cut: the cut one is found again. */
+static int position(const struct values *values, const char *name) {
+    const size_t most = sizeof values->items[0].name - 1;
     int i = 0;
-    while (i < values->n && strcmp(values->items[i].name, name) != 0) i++;
+    while (i < values->n && strncmp(values->items[i].name, name, most) != 0) i++;
+    return i;
+}
+
+void values_set(struct values *values, const char *name, double v) {
+    int i = position(values, name);
     if (i == VALUES_MOST) return;
     if (i == values->n) {
         snprintf(values->items[i].name, sizeof values->items[i].name, "%s", name);
@@ -18,7 +25,6 @@ void values_set(struct values *values, const char *name, double v) {
 }
 
 double values_get(const struct values *values, const char *name) {
-    for (int i = 0; i < values->n; i++)
-        if (!strcmp(values->items[i].name, name)) return values->items[i].v;
-    return NAN;
+    int i = position(values, name);
+    return i < values->n ? values->items[i].v : NAN;
 }

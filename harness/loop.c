@@ -530,7 +530,7 @@ static void visit_row(struct visit *v, struct tables *out, const struct watch *a
     table_set_f64(t, row, "cpu_share", wall > 0 ? (double)(b->cpu_ns - a->cpu_ns) / wall : NAN);
     table_set_f64(t, row, "steal_share", steal);
     table_set_i64(t, row, "page_faults", b->faults - a->faults);
-    table_set_f64(t, row, "rss_peak", (double)b->rss_peak);
+    table_set_f64(t, row, "rss_peak", b->rss_peak >= 0 ? (double)b->rss_peak : NAN);
     table_set_f64(t, row, "probe_cost", n > 0 ? probe_cost / (double)n : NAN);
     if (v->witnessed) {
         char hash[17];

@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "harness/machine.h"
+#include "probes/common/clock_rate.h"
+#include "probes/common/tree.h"
 
 /* Time in the run queue of all threads: field 2 of /proc/self/task/TID/schedstat. */
 static int64_t wait_of_threads(void) {
@@ -39,13 +41,12 @@ static int64_t wait_of_threads(void) {
 
 void watch_quick(struct watch *w) {
     struct rusage usage;
-    *w = (struct watch){.steal_ticks = -1, .busy_ticks = -1, .total_ticks = -1};
+    *w = (struct watch){.steal_ticks = -1, .busy_ticks = -1, .total_ticks = -1, .rss_peak = -1};
     getrusage(RUSAGE_SELF, &usage);
     w->cpu_ns = ((int64_t)usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
                 ((int64_t)usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
     w->involuntary = usage.ru_nivcsw;
     w->faults = usage.ru_minflt + usage.ru_majflt;
-    w->rss_peak = (int64_t)usage.ru_maxrss * 1024;
     w->wait_ns = wait_of_threads();
     w->wall_ns = clock_ns();
 }
@@ -54,27 +55,11 @@ void watch_read(struct watch *w) {
     struct machine_load load;
     watch_quick(w);
     machine_load(&load);
+    /* Not ru_maxrss: exec hands that one on from a parent that may have been larger. */
+    if (!tree_kib(&w->rss_peak, "VmHWM", NULL, "proc/self/status")) w->rss_peak = -1;
     w->steal_ticks = load.steal_ticks;
     w->busy_ticks = load.busy_ticks;
     w->total_ticks = load.total_ticks;
 }
 
-double watch_clock_rate(void) {
-    enum { LINKS = 20000, TRIES = 5 };
-    double best = 0;
-    volatile uint64_t sink;
-    for (int i = 0; i < TRIES; i++) {
-        uint64_t x = (uint64_t)i | 1;
-        int64_t t = clock_ns();
-        for (int k = 0; k < LINKS; k++) {
-            x *= 0x9e3779b97f4a7c15u;
-            __asm__ volatile("" : "+r"(x)); /* keeps the chain */
-        }
-        t = clock_ns() - t;
-        sink = x;
-        double rate = t > 0 ? 3.0 * LINKS / (double)t : 0;
-        if (rate > best) best = rate;
-    }
-    (void)sink;
-    return best;
-}
+double watch_clock_rate(void) { return clock_rate(5); }
