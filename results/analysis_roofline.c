@@ -93,8 +93,7 @@ static void write_row(struct tables *ts, const char *only_case, int64_t point, c
         return;
     }
     if (!(ms > 0)) {
-        analysis_found(ts, &f, "intensity %s FLOP/byte; no rate: the row has no time",
-                       NUM(flops / bytes));
+        analysis_found(ts, &f, "%s FLOP/byte; no rate: the row has no time", NUM(flops / bytes));
         return;
     }
     const char *type;
@@ -105,16 +104,15 @@ static void write_row(struct tables *ts, const char *only_case, int64_t point, c
     bool compute = peak < roof;
     if (compute) roof = peak;
     if (!isfinite(peak) || !isfinite(bandwidth)) {
-        analysis_found(ts, &f, "intensity %s FLOP/byte, %s GFLOP/s; no roof: no ceilings",
-                       NUM(intensity), NUM(rate / 1e9));
+        analysis_found(ts, &f, "%s FLOP/byte, %s GFLOP/s; no roof: no ceilings", NUM(intensity),
+                       NUM(rate / 1e9));
         return;
     }
     f.value = rate / roof;
     f.lo = flops / (hi / 1e3) / roof; /* the longest time is the least share */
     f.hi = flops / (lo / 1e3) / roof;
-    analysis_found(ts, &f, "intensity %s FLOP/byte, %s of %s GFLOP/s attainable, bound by %s",
-                   NUM(intensity), NUM(rate / 1e9), NUM(roof / 1e9),
-                   compute ? "arithmetic" : "bandwidth");
+    analysis_found(ts, &f, "%s FLOP/byte, %s of %s GFLOP/s, bound by %s", NUM(intensity),
+                   NUM(rate / 1e9), NUM(roof / 1e9), compute ? "arithmetic" : "bandwidth");
 }
 
 /* Rows with several phases stand with each phase that has a ledger and a time of its own. */
@@ -156,7 +154,8 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
         if (*only_case && strcmp(only_case, table_text(points, i, "case"))) continue;
         if (!rows_match(ts, i, p->where)) continue;
         double flops = table_real(points, i, "flops"), bytes = table_real(points, i, "bytes");
-        if (!rows_usable(ts, i) || !(flops > 0 && bytes > 0)) continue; /* ceilings' own rows */
+        if (!strcmp(table_text(points, i, "workload"), "ceiling")) continue; /* roofs, not rows */
+        if (!rows_usable(ts, i) || !(flops > 0 && bytes > 0)) continue;
         rows++;
         if (write_phases(ts, only_case, i)) continue;
         write_row(ts, only_case, i, "", flops, bytes, summary_get(ts, i, "time", "mean"),

@@ -284,7 +284,7 @@ static void roofline_places_rows(void **state) {
     near(synthetic_value(ts, "roofline", "prefill"), 0.5, 1e-6);
     assert_says(ts, "roofline", "decode", "bound by bandwidth");
     assert_says(ts, "roofline", "prefill", "bound by arithmetic");
-    assert_says(ts, "roofline", "prefill", "intensity 200 FLOP/byte");
+    assert_says(ts, "roofline", "prefill", "200 FLOP/byte, 100 of 200 GFLOP/s");
     assert_int_equal(synthetic_fit(ts, "roofline", "dead"), -1);
     tables_close(&ts);
 }
