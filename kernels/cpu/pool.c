@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -22,8 +23,24 @@
    of a step, shorter than anything another process would notice. */
 enum { SPIN_NS = 40000, PAUSES_PER_LOOK = 8 };
 
-struct range {                          /* one thread's part of the items */
-    _Alignas(64) _Atomic uint64_t next; /* job number << 32 | next unclaimed item */
+/* A thread whose CPU another process has taken holds a piece that all others wait for, a time slice
+   long, job after job: with it the pool is slower than without. One that is later than HELD_UP_NS,
+   and than twice the caller's own longest piece, is sent away; for longer each time, as long as it
+   happens again soon. */
+enum {
+    HELD_UP_NS = 1000000,
+    UNKNOWN_NS = 20000000,
+    AWAY_NS = 20000000,
+    MOST_AWAY_NS = 320000000,
+    FORGET_NS = 1000000000
+};
+
+struct range { /* of one thread */
+    _Alignas(
+        64) _Atomic uint64_t next; /* of its part of the items: job number << 32 | next unclaimed */
+    _Atomic bool busy;             /* in a piece, or between two */
+    _Atomic int64_t away_until;    /* takes no part before */
+    int64_t away_ns;               /* the caller's: how long it was sent away for */
 };
 
 struct worker {
@@ -42,7 +59,9 @@ struct pool {
     _Atomic int64_t grain;
     _Atomic(pool_fn *) fn;
     _Atomic(void *) ctx;
-    _Atomic bool stop;
+    int64_t piece_began;
+    int64_t longest;                     /* the caller's longest piece of the job, ns */
+    _Alignas(64) _Atomic uint32_t stop;  /* threads that are away sleep on it */
     _Alignas(64) _Atomic uint32_t epoch; /* number of the job; threads sleep on it */
     _Alignas(64) _Atomic int sleepers;
     _Alignas(64) _Atomic int64_t done; /* items finished */
@@ -58,8 +77,10 @@ static inline void pause_cpu(void) {
 #endif
 }
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t seen) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+/* ns < 0: for ever. */
+static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ns) {
+    const struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &t, NULL, 0);
 }
 
 static void futex_wake(_Atomic uint32_t *word, int n) {
@@ -67,6 +88,12 @@ static void futex_wake(_Atomic uint32_t *word, int n) {
 }
 
 static inline int64_t range_begin(int64_t items, int i, int n) { return items * i / n; }
+
+static void time_piece(struct pool *pool) {
+    const int64_t now = clock_ns(), took = now - pool->piece_began;
+    pool->piece_began = now;
+    if (took > pool->longest) pool->longest = took;
+}
 
 /* Claims and runs pieces of job `epoch` until none is left. */
 static void take_part(struct pool *pool, int self, uint32_t epoch) {
@@ -93,6 +120,7 @@ static void take_part(struct pool *pool, int self, uint32_t epoch) {
                 continue;
             fn(ctx, i, i + take, self);
             mine += take;
+            if (self == 0) time_piece(pool);
             seen = atomic_load_explicit(next, memory_order_acquire);
         }
     }
@@ -116,29 +144,44 @@ static uint32_t wait_for_job(struct pool *pool, uint32_t seen) {
         if (until == 0) until = t + SPIN_NS;
         if (t < until) continue;
         atomic_fetch_add(&pool->sleepers, 1);
-        while (atomic_load(&pool->epoch) == seen) futex_wait(&pool->epoch, seen);
+        while (atomic_load(&pool->epoch) == seen) futex_wait(&pool->epoch, seen, -1);
         atomic_fetch_sub(&pool->sleepers, 1);
     }
 }
 
+static void send_late_threads_away(struct pool *pool) {
+    const int64_t now = clock_ns();
+    for (int i = 1; i < pool->n; i++) {
+        struct range *r = &pool->ranges[i];
+        if (!atomic_load_explicit(&r->busy, memory_order_relaxed)) continue;
+        const int64_t before = atomic_load_explicit(&r->away_until, memory_order_relaxed);
+        r->away_ns = now - before > FORGET_NS ? AWAY_NS : 2 * r->away_ns;
+        if (r->away_ns > MOST_AWAY_NS) r->away_ns = MOST_AWAY_NS;
+        atomic_store_explicit(&r->away_until, now + r->away_ns, memory_order_relaxed);
+    }
+}
+
 static void wait_for_end(struct pool *pool, int64_t items) {
-    int64_t until = 0;
-    for (;;) {
+    const int64_t begin = clock_ns();
+    do {
         for (int i = 0; i < PAUSES_PER_LOOK; i++) {
             if (atomic_load_explicit(&pool->done, memory_order_acquire) == items) return;
             pause_cpu();
         }
-        int64_t t = clock_ns();
-        if (until == 0) until = t + SPIN_NS;
-        if (t < until) continue;
-        atomic_store(&pool->waiting, 1);
-        uint32_t seen = atomic_load(&pool->finished);
-        while (atomic_load(&pool->done) != items) {
-            futex_wait(&pool->finished, seen);
-            seen = atomic_load(&pool->finished);
-        }
-        atomic_store(&pool->waiting, 0);
+    } while (clock_ns() < begin + SPIN_NS);
+    /* Without a piece of its own the caller cannot tell how long one takes. */
+    int64_t patience = pool->longest == 0 ? UNKNOWN_NS : 2 * pool->longest;
+    if (patience < HELD_UP_NS) patience = HELD_UP_NS;
+    atomic_store(&pool->waiting, 1);
+    uint32_t seen = atomic_load(&pool->finished);
+    while (atomic_load(&pool->done) != items) {
+        futex_wait(&pool->finished, seen, patience);
+        seen = atomic_load(&pool->finished);
+        if (patience < 0 || clock_ns() < begin + patience) continue;
+        if (atomic_load(&pool->done) != items) send_late_threads_away(pool);
+        patience = -1;
     }
+    atomic_store(&pool->waiting, 0);
 }
 
 static void publish(struct pool *pool) {
@@ -167,17 +210,34 @@ void pool_run(struct pool *pool, int64_t n, int64_t grain, int64_t serial, pool_
                               (uint64_t)epoch << 32 | (uint64_t)range_begin(n, i, pool->n),
                               memory_order_release);
     publish(pool);
+    pool->longest = 0;
+    pool->piece_began = clock_ns();
     take_part(pool, 0, epoch);
     wait_for_end(pool, n);
 }
 
+/* Sleeps while it is to be away. */
+static void stay_away(struct pool *pool, const struct range *own) {
+    for (;;) {
+        const int64_t left =
+            atomic_load_explicit(&own->away_until, memory_order_relaxed) - clock_ns();
+        if (left <= 0 || atomic_load(&pool->stop)) return;
+        futex_wait(&pool->stop, 0, left);
+    }
+}
+
 static void *worker_main(void *arg) {
     struct worker *w = arg;
+    struct range *own = &w->pool->ranges[w->index];
     if (w->cpu >= 0) topology_pin(w->cpu);
     for (uint32_t seen = 0;;) {
         seen = wait_for_job(w->pool, seen);
         if (atomic_load_explicit(&w->pool->stop, memory_order_acquire)) return NULL;
+        atomic_store_explicit(&own->busy, true, memory_order_relaxed);
         take_part(w->pool, w->index, seen);
+        atomic_store_explicit(&own->busy, false, memory_order_relaxed);
+        if (atomic_load_explicit(&own->away_until, memory_order_relaxed) > 0)
+            stay_away(w->pool, own);
     }
 }
 
@@ -190,7 +250,7 @@ int pool_create(struct pool **out, int n, const int *cpus, struct err *err) {
         return err_set(err, ERR_MEMORY, "no memory for a pool of %d threads", n);
     }
     *pool = (struct pool){.n = 1, .ranges = ranges};
-    for (int i = 0; i < n; i++) atomic_init(&ranges[i].next, UINT32_MAX);
+    for (int i = 0; i < n; i++) ranges[i] = (struct range){.next = UINT32_MAX};
     pool->workers = must_alloc((size_t)n * sizeof *pool->workers);
     sigset_t all, old; /* signals belong to the program's own threads */
     sigfillset(&all);
@@ -217,7 +277,8 @@ int pool_create(struct pool **out, int n, const int *cpus, struct err *err) {
 void pool_close(struct pool **p) {
     struct pool *pool = *p;
     if (pool == NULL) return;
-    atomic_store(&pool->stop, true);
+    atomic_store(&pool->stop, 1);
+    futex_wake(&pool->stop, pool->n);
     publish(pool);
     for (int i = 1; i < pool->n; i++) pthread_join(pool->workers[i].thread, NULL);
     if (pool->pinned) topology_unpin_caller();

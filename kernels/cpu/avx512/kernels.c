@@ -16,8 +16,10 @@ typedef __m512 v16;
     X(TYPE, 1, 4)                                                                                  \
     X(TYPE, 2, 4)                                                                                  \
     X(TYPE, 3, 4)                                                                                  \
-    X(TYPE, 4, 1) X(TYPE, 5, 1) X(TYPE, 6, 1) X(TYPE, 7, 1) X(TYPE, 8, 1) X(TYPE, 9, 1)            \
-        X(TYPE, 10, 1) X(TYPE, 11, 1) X(TYPE, 12, 1)
+    X(TYPE, 4, 1)                                                                                  \
+    X(TYPE, 5, 1)                                                                                  \
+    X(TYPE, 6, 1)                                                                                  \
+    X(TYPE, 7, 1) X(TYPE, 8, 1) X(TYPE, 9, 1) X(TYPE, 10, 1) X(TYPE, 11, 1) X(TYPE, 12, 1)
 #define TILE_LIST(X, TYPE) TILE_CASES(X, TYPE) X(TYPE, 1, 1) X(TYPE, 2, 1) X(TYPE, 3, 1)
 #define TILES_EVEN         1
 #define PEAK_ACCUMULATORS  12

@@ -187,6 +187,55 @@ static void others_help_a_thread_that_is_held_up(void **state) {
     pool_close(&pool);
 }
 
+struct stall {
+    _Atomic int pieces[2];
+    _Atomic bool stall; /* the second thread's next piece takes long */
+    _Atomic int64_t began;
+};
+
+static void maybe_stall(void *ctx, int64_t begin, int64_t end, int thread) {
+    struct stall *s = ctx;
+    (void)begin, (void)end;
+    atomic_fetch_add(&s->pieces[thread], 1);
+    if (thread == 1 && atomic_exchange(&s->stall, false)) {
+        atomic_store(&s->began, clock_ns());
+        nap(12000);
+    } else {
+        nap(20);
+    }
+}
+
+/* Jobs after the stall that had ended before the second thread could be back; -1 if it took part in
+ * one. */
+static int jobs_without_it(struct pool *pool, struct stall *s) {
+    const int64_t back = atomic_load(&s->began) + 20000000;
+    for (int jobs = 0;; jobs++) {
+        atomic_store(&s->pieces[1], 0);
+        pool_run(pool, 8, 1, 0, maybe_stall, s);
+        if (clock_ns() >= back) return jobs;
+        if (atomic_load(&s->pieces[1]) > 0) return -1;
+    }
+}
+
+/* A thread that was late by far takes no part for a while, so that nobody waits for it again; then
+   it is back. A busy machine can hide it (the caller itself was not running), but not ten times. */
+static void a_late_thread_stays_away_for_a_while(void **state) {
+    (void)state;
+    struct pool *pool = open_pool(2);
+    int seen = 0;
+    for (int attempt = 0; attempt < 10 && seen < 5; attempt++) {
+        struct stall s = {.stall = true};
+        for (int round = 0; round < 100000 && atomic_load(&s.stall); round++)
+            pool_run(pool, 8, 1, 0, maybe_stall, &s);
+        assert_false(atomic_load(&s.stall)); /* it came back and began a piece */
+        seen = jobs_without_it(pool, &s);
+    }
+    if (seen < 5) fail_msg("the late thread is not left out: %d", seen);
+    const int64_t closing = clock_ns();
+    pool_close(&pool); /* while it is away */
+    assert_true(clock_ns() - closing < 5000000000);
+}
+
 static void the_caller_gets_its_cpus_back(void **state) {
     (void)state;
     cpu_set_t before, inside, after;
@@ -236,6 +285,7 @@ int main(void) {
         cmocka_unit_test(empty_jobs_run_nothing),
         cmocka_unit_test(pools_open_and_close_in_any_order),
         cmocka_unit_test(others_help_a_thread_that_is_held_up),
+        cmocka_unit_test(a_late_thread_stays_away_for_a_while),
         cmocka_unit_test(the_caller_gets_its_cpus_back),
         cmocka_unit_test(idle_threads_sleep),
     };
