@@ -408,19 +408,22 @@ static void dispose(void *s) {
 const struct workload workload_blocks = {
     .name = "blocks",
     .brief = "one block of a transformer on its own: its place under the roofline",
-    .help =
-        "Question: how close do a product, a gated MLP and attention come to the roof above them? (seeds E25-E28)\n"
-        "Inside the timing: gemm: one linear of B T rows, D to F. mlp: gate and up with SwiGLU, then down. attention: T rows\n"
-        "of each of B sequences over S cached tokens, every head with its own keys and values. Outside: making matrices,\n"
-        "cache and inputs, seeded and different everywhere.\n"
-        "The seeds' models, with 2-byte elements: gemm 2BDF FLOPs, 2BD + 2DF + 2BF bytes; mlp 6BTDF and 4BTD + 4BTF + 6DF\n"
-        "(element-wise work and re-reading the two F-wide intermediates left out); attention 4BSTD and 4BSD + 4BTD (K and\n"
-        "V both D wide, no causal halving, no projections, no softmax). They are the metrics formula_*.\n"
-        "The row's own ledger, from which rates, MBU and MFU follow, counts what really runs: matrices and cache in their\n"
-        "element types, activations in f32, and for attention only the pairs that a causal mask leaves; for T = 1 these\n"
-        "are all. So its intensity lies below the formula's where activations weigh.\n"
-        "Expect: gemm and mlp rise with the rows B T until they meet the ridge point; attention in decode stays below 1\n"
-        "FLOP a byte whatever the batch. Contract: none.\n",
+    .help = "Question: how close do a product, a gated MLP and attention come to the roof above "
+            "them? (seeds E25-E28)\n\n"
+            "Inside the timing: gemm: one linear of B T rows, D to F. mlp: gate and up with "
+            "SwiGLU, then down. attention: T rows of each of B sequences over S cached tokens, "
+            "every head with its own keys and values.\n\n"
+            "Outside: making matrices, cache and inputs, seeded and different everywhere.\n\n"
+            "The seeds' models, with 2-byte elements: gemm 2BDF FLOPs, 2BD + 2DF + 2BF bytes; mlp "
+            "6BTDF and 4BTD + 4BTF + 6DF (element-wise work and re-reading the two F-wide "
+            "intermediates left out); attention 4BSTD and 4BSD + 4BTD (K and V both D wide, no "
+            "causal halving, no projections, no softmax). They are the metrics formula_*.\n\n"
+            "The row's own ledger, from which rates, MBU and MFU follow, counts what really runs: "
+            "matrices and cache in their element types, activations in f32, and for attention "
+            "only the pairs that a causal mask leaves; for T = 1 these are all. So its intensity "
+            "lies below the formula's where activations weigh.\n\n"
+            "Expect: gemm and mlp rise with the rows B T until they meet the ridge point; "
+            "attention in decode stays below 1 FLOP a byte whatever the batch. Contract: none.\n",
     .params = params,
     .params_size = sizeof(struct blocks_params),
     .self_size = sizeof(struct blocks_self),

@@ -274,16 +274,20 @@ static void dispose(void *s) {
 const struct workload workload_ceiling = {
     .name = "ceiling",
     .brief = "bandwidth and peak arithmetic of this device: what nothing here can exceed",
-    .help =
-        "Question: how many bytes and FLOPs a second can this device do at most, with its own kernels?\n"
-        "Inside the timing: calls of one op over buffers that were written before; as many calls as it takes to move\n"
-        "8 MiB or to do 2^24 FLOPs, at least one. Outside: allocation, filling, packing.\n"
-        "Formulas (bytes of one call, `bytes` being all buffers together): read = bytes; copy = bytes (half read, half\n"
-        "written; a store's own read of its line is not charged); triad a = b + s c = bytes; fma = `flops`, no\n"
-        "bytes; gemm = 2 rows depth width FLOPs, and the matrix, x and y once (seed E25: 2BDF and 2BD + 2DF + 2BF with\n"
-        "2-byte elements; here activations are f32).\n"
-        "Phases: transfer (item: byte) for read, copy, triad; arithmetic (item: FLOP) for fma and gemm.\n"
-        "Its best round is the ceiling for MBU, MFU and the ridge point (seed E26) of the same run.\n",
+    .help = "Question: how many bytes and FLOPs a second can this device do at most, with its own "
+            "kernels?\n\n"
+            "Inside the timing: calls of one op over buffers that were written before; as many "
+            "calls as it takes to move 8 MiB or to do 2^24 FLOPs, at least one.\n\n"
+            "Outside: allocation, filling, packing.\n\n"
+            "Formulas (bytes of one call, `bytes` being all buffers together): read = bytes; copy "
+            "= bytes (half read, half written; a store's own read of its line is not charged); "
+            "triad a = b + s c = bytes; fma = `flops`, no bytes; gemm = 2 rows depth width FLOPs, "
+            "and the matrix, x and y once (seed E25: 2BDF and 2BD + 2DF + 2BF with 2-byte "
+            "elements; here activations are f32).\n\n"
+            "Phases: transfer (item: byte) for read, copy, triad; arithmetic (item: FLOP) for fma "
+            "and gemm.\n\n"
+            "Its best round is the ceiling for MBU, MFU and the ridge point (seed E26) of the "
+            "same run.\n",
     .flags = WORK_CEILING,
     .params = params,
     .params_size = sizeof(struct ceiling_params),

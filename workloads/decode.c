@@ -321,19 +321,24 @@ static void dispose(void *s) {
 const struct workload workload_decode = {
     .name = "decode",
     .brief = "decode steps of a batch over a filled cache: latency, throughput, the knee",
-    .help =
-        "Question: what does a decode step cost, and where does batching stop paying? (seeds E07, E19)\n"
-        "Before the clock starts every sequence is really prefilled with `context` seeded tokens, different in each;\n"
-        "that is done once a run and kept. Each execution starts from the same lengths.\n"
-        "Inside the timing: `steps` times the forward pass of `batch` rows over all resident tokens, the head, greedy\n"
-        "selection, and reading the sampled ids. Outside: filling, resetting lengths, the comparison.\n"
-        "Phase: decode (item: token). Mark: token, one per sequence and step.\n"
-        "Ledger of a step with S resident tokens a sequence: weights once (they serve the whole batch), KV\n"
-        "batch (S + 1) 2 n_layers n_kv d_h bytes(element), 2 FLOPs a weight and row, 4 n_q d_h S a row for attention.\n"
-        "Memory-bound until batch rows need more arithmetic than the weights' bytes allow: the knee lies near the ridge\n"
-        "point (E26), and batch / latency ratio = throughput ratio holds exactly.\n"
-        "Witness: tokens and logits of each sequence equal those of decoding it alone from the same cache: exact where\n"
-        "the device computes rows independently of the batch, else close.\n",
+    .help = "Question: what does a decode step cost, and where does batching stop paying? (seeds "
+            "E07, E19)\n\n"
+            "Before the clock starts every sequence is really prefilled with `context` seeded "
+            "tokens, different in each; that is done once a run and kept. Each execution starts "
+            "from the same lengths.\n\n"
+            "Inside the timing: `steps` times the forward pass of `batch` rows over all resident "
+            "tokens, the head, greedy selection, and reading the sampled ids.\n\n"
+            "Outside: filling, resetting lengths, the comparison.\n\n"
+            "Phase: decode (item: token). Mark: token, one per sequence and step.\n\n"
+            "Ledger of a step with S resident tokens a sequence: weights once (they serve the "
+            "whole batch), KV batch (S + 1) 2 n_layers n_kv d_h bytes(element), 2 FLOPs a weight "
+            "and row, 4 n_q d_h S a row for attention.\n\n"
+            "Memory-bound until batch rows need more arithmetic than the weights' bytes allow: "
+            "the knee lies near the ridge point (E26), and batch / latency ratio = throughput "
+            "ratio holds exactly.\n\n"
+            "Witness: tokens and logits of each sequence equal those of decoding it alone from "
+            "the same cache: exact where the device computes rows independently of the batch, "
+            "else close.\n",
     .flags = WORK_MODEL,
     .params = params,
     .params_size = sizeof(struct decode_params),

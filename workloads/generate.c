@@ -406,19 +406,24 @@ const struct workload workload_generate = {
     .brief =
         "a whole generation, with the KV cache or by recomputing: the same tokens at what price",
     .help =
-        "Question: what does the KV cache save, in time and in memory, and does it change a single token? (seeds E01-E04)\n"
-        "Inside the timing: from the prompt's first row to the last of `tokens` sampled ids, greedy, ids read after each\n"
-        "step. cached: one pass over the prompt, then one row a step. recompute: every step feeds the whole sequence\n"
-        "again and keeps nothing (building that step's arrays is inside). Outside: the prompts, emptying the cache, the\n"
-        "comparison.\n"
-        "Phases: prefill (item: prompt token), to the first id; decode (item: token), the other n - 1. Mark: token.\n"
-        "Formulas: positions P + n - 1 against n P + n (n - 1) / 2 (E01). Memory of a mode beside the weights = cache +\n"
-        "activations + logits + step arrays: cached has n_layers of cache and P rows of activations, recompute one\n"
-        "layer of cache (its keys and values do not outlive the layer) and P + n - 1 rows. logits = last gives recompute\n"
-        "the benefit of needing one row of logits only; logits = all is what a plain implementation does, and there the\n"
-        "logits make most of recompute's peak (E04).\n"
-        "Witness: tokens and last logits of each sequence equal those of recomputing it alone: exact where the device\n"
-        "computes rows independently of each other, else close.\n",
+        "Question: what does the KV cache save, in time and in memory, and does it change a "
+        "single token? (seeds E01-E04)\n\n"
+        "Inside the timing: from the prompt's first row to the last of `tokens` sampled ids, "
+        "greedy, ids read after each step. cached: one pass over the prompt, then one row a "
+        "step. recompute: every step feeds the whole sequence again and keeps nothing "
+        "(building that step's arrays is inside).\n\n"
+        "Outside: the prompts, emptying the cache, the comparison.\n\n"
+        "Phases: prefill (item: prompt token), to the first id; decode (item: token), the "
+        "other n - 1. Mark: token.\n\n"
+        "Formulas: positions P + n - 1 against n P + n (n - 1) / 2 (E01).\n\n"
+        "Memory of a mode beside the weights = cache + activations + logits + step arrays: "
+        "cached has n_layers of cache and P rows of activations, recompute one layer of cache "
+        "(its keys and values do not outlive the layer) and P + n - 1 rows. logits = last "
+        "gives recompute the benefit of needing one row of logits only; logits = all is what "
+        "a plain implementation does, and there the logits make most of recompute's peak "
+        "(E04).\n\n"
+        "Witness: tokens and last logits of each sequence equal those of recomputing it "
+        "alone: exact where the device computes rows independently of each other, else close.\n",
     .flags = WORK_MODEL,
     .params = params,
     .params_size = sizeof(struct generate_params),

@@ -186,17 +186,19 @@ static void report(void *s, struct values *values) {
 const struct workload workload_kv_memory = {
     .name = "kv_memory",
     .brief = "bytes of the KV cache: formula, allocator, and beside the weights",
-    .help =
-        "Question: how large is the cache, does the formula agree with the allocator, and when does it outgrow the model?\n"
-        "(seeds E09-E13)\n"
-        "Exact, no time: the cache of `batch` sequences of `length` tokens is allocated as a session would (every layer's\n"
-        "K and V, scales of int8, the block table) and given back; no weights are made. allocate = false: formula only.\n"
-        "Formulas: bytes per token = 2 n_layers n_kv d_h bytes(element), the 2 being K and V; times batch and length,\n"
-        "which enter only as their product (E10); query heads do not enter, so grouped heads divide it by n_q / n_kv\n"
-        "(E11). int8 adds 4 bytes per token, layer and head for each of K and V. A sliding window in a contiguous cache\n"
-        "holds min(length, window) tokens; paged caches are rounded up to whole blocks and keep all tokens.\n"
-        "Units: bytes; kv_gib is binary, as the seeds count although they print GB.\n"
-        "Witness: allocated = planned, to the byte.\n",
+    .help = "Question: how large is the cache, does the formula agree with the allocator, and "
+            "when does it outgrow the model? (seeds E09-E13)\n\n"
+            "Exact, no time: the cache of `batch` sequences of `length` tokens is allocated as a "
+            "session would (every layer's K and V, scales of int8, the block table) and given "
+            "back; no weights are made. allocate = false: formula only.\n\n"
+            "Formulas: bytes per token = 2 n_layers n_kv d_h bytes(element), the 2 being K and V; "
+            "times batch and length, which enter only as their product (E10); query heads do not "
+            "enter, so grouped heads divide it by n_q / n_kv (E11). int8 adds 4 bytes per token, "
+            "layer and head for each of K and V. A sliding window in a contiguous cache holds "
+            "min(length, window) tokens; paged caches are rounded up to whole blocks and keep all "
+            "tokens.\n\n"
+            "Units: bytes; kv_gib is binary, as the seeds count although they print GB.\n\n"
+            "Witness: allocated = planned, to the byte.\n",
     .flags = WORK_MODEL | WORK_ONCE | WORK_ALLOCATES,
     .params = params,
     .params_size = sizeof(struct kv_memory_params),

@@ -95,13 +95,14 @@ static void dispose(void *s) {
 const struct workload workload_null = {
     .name = "null",
     .brief = "nothing at all: what the harness itself costs",
-    .help =
-        "Question: what does a sample cost when there is nothing to measure?\n"
-        "Inside the timing: one call of an empty function; then, if asked for, a busy wait of `spin`, one write in\n"
-        "every 64 bytes of `touch`, and `marks` marks. Outside: everything else.\n"
-        "Reading it: the time per execution is the floor under every other workload; the difference between two\n"
-        "numbers of marks is the price of a mark; with `spin` no sample may be shorter than what was asked.\n"
-        "Ledger: no FLOPs; `touch` bytes. It runs on every device, virtual clocks included.\n",
+    .help = "Question: what does a sample cost when there is nothing to measure?\n\n"
+            "Inside the timing: one call of an empty function; then, if asked for, a busy wait of "
+            "`spin`, one write in every 64 bytes of `touch`, and `marks` marks.\n\n"
+            "Outside: everything else.\n\n"
+            "Reading it: the time per execution is the floor under every other workload; the "
+            "difference between two numbers of marks is the price of a mark; with `spin` no "
+            "sample may be shorter than what was asked.\n\n"
+            "Ledger: no FLOPs; `touch` bytes. It runs on every device, virtual clocks included.\n",
     .params = params,
     .params_size = sizeof(struct null_params),
     .self_size = sizeof(struct null_self),

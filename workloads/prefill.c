@@ -274,17 +274,23 @@ static void dispose(void *s) {
 const struct workload workload_prefill = {
     .name = "prefill",
     .brief = "prompts to the first token: time to first token, tokens per second while reading",
-    .help =
-        "Question: what does reading a prompt cost, in all and per token? (seeds E05, E06, E08)\n"
-        "Inside the timing: the forward pass over `tokens` rows of each of `batch` prompts with an empty cache, in one step\n"
-        "or in chunks, the head on the last row of each, greedy selection, and reading the first ids. Outside: making the\n"
-        "prompts (seeded, different in each sequence), emptying the cache, the comparison.\n"
-        "Phase: prefill (item: prompt token). Mark: token, the first of each sequence: its time is TTFT without queueing.\n"
-        "Ledger: 2 FLOPs a weight and row (the head's only for last rows), 4 n_q d_h a causal pair (row, position)\n"
-        "and layer; weights once a step, KV appended and read once a step.\n"
-        "Time per token falls with the prompt until arithmetic binds, and rises where attention's quadratic term shows.\n"
-        "Witness: first token and its logits equal those of the prompt pushed through alone in chunks of `plain_chunk`:\n"
-        "exact where the device computes rows independently of each other, else close.\n",
+    .help = "Question: what does reading a prompt cost, in all and per token? (seeds E05, E06, "
+            "E08)\n\n"
+            "Inside the timing: the forward pass over `tokens` rows of each of `batch` prompts "
+            "with an empty cache, in one step or in chunks, the head on the last row of each, "
+            "greedy selection, and reading the first ids.\n\n"
+            "Outside: making the prompts (seeded, different in each sequence), emptying the "
+            "cache, the comparison.\n\n"
+            "Phase: prefill (item: prompt token). Mark: token, the first of each sequence: its "
+            "time is TTFT without queueing.\n\n"
+            "Ledger: 2 FLOPs a weight and row (the head's only for last rows), 4 n_q d_h a causal "
+            "pair (row, position) and layer; weights once a step, KV appended and read once a "
+            "step.\n\n"
+            "Time per token falls with the prompt until arithmetic binds, and rises where "
+            "attention's quadratic term shows.\n\n"
+            "Witness: first token and its logits equal those of the prompt pushed through alone "
+            "in chunks of `plain_chunk`: exact where the device computes rows independently of "
+            "each other, else close.\n",
     .flags = WORK_MODEL,
     .params = params,
     .params_size = sizeof(struct prefill_params),
