@@ -116,8 +116,8 @@ static void metrics_table(struct text *out, const struct metric *metrics) {
 static void probes_tables(struct text *out) {
     static const char *const when[] = {
         "around every sample, with `measure.sample_probes` only",
-        "before and after the samples of a visit; with `measure.sample_probes` also once a "
-        "millisecond between them",
+        ("before and after the samples of a visit; with `measure.sample_probes` also once a "
+         "millisecond between them"),
         "before and after the samples of a visit"};
     text_puts(out,
               "\n## Probes\n\nTable `values` holds each channel as `PROBE.CHANNEL`, one number "
