@@ -27,8 +27,8 @@ static void canvas_open(struct canvas *c, int width, int height, const char *x_n
     int name = (int)utf8_width(x_name) + 3;
     c->w = width - TICKS_LEFT - 2 - (name < width / 3 ? name : width / 3);
     c->h = height - 3; /* title above, axis and ticks below */
-    c->cell = must_alloc((size_t)(c->w * c->h));
-    memset(c->cell, ' ', (size_t)(c->w * c->h));
+    c->cell = must_alloc((size_t)c->w * (size_t)c->h);
+    memset(c->cell, ' ', (size_t)c->w * (size_t)c->h);
 }
 
 static bool inside(const struct canvas *c, int x, int y) {
