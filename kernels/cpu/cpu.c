@@ -96,10 +96,7 @@ static void cpu_describe(struct device *device, struct facts *facts) {
         text_printf(&pinning, "%s%d", i > 0 ? " " : "CPU ", cpu->topology.cpus[i]);
     facts_set(facts, "device.pinning", pinning.data, "", "");
     text_free(&pinning);
-    facts_set(facts, "device.huge_pages",
-              !cpu->params.huge_pages ? "off"
-              : cpu->huge_pages_used  ? "asked for"
-                                      : "on",
+    facts_set(facts, "device.huge_pages", cpu->params.huge_pages ? topology_huge_pages() : "off",
               "", "");
     facts_printf(facts, "device.l2", "bytes", "", "%lld", (long long)cpu->topology.l2_bytes);
     facts_printf(facts, "device.l3", "bytes", "", "%lld", (long long)cpu->topology.l3_bytes);

@@ -52,7 +52,6 @@ struct cpu {
     struct cpu_params params;
     struct err failed; /* the first failure since the last sync */
     bool touch;        /* alloc writes every page at once, by all threads */
-    bool huge_pages_used;
 
     /* workspace, from plan() */
     struct step_bounds bounds;

@@ -47,10 +47,7 @@ void *cpu_alloc(struct device *device, size_t bytes) {
     const size_t size = mapped_size(bytes);
     char *p = map_aligned(size);
     if (p == NULL) return NULL;
-    if (cpu->params.huge_pages)
-        cpu->huge_pages_used |= madvise(p, size, MADV_HUGEPAGE) == 0;
-    else
-        madvise(p, size, MADV_NOHUGEPAGE);
+    madvise(p, size, cpu->params.huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE); /* a wish */
     if (cpu->touch) {
         struct touch t = {.data = p, .bytes = (int64_t)bytes};
         pool_run(cpu->pool, (int64_t)(size / HUGE_PAGE), 4, 1, touch_pages, &t);

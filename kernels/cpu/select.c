@@ -15,12 +15,9 @@ struct choice {
     int64_t segment, segments; /* ids of a piece; pieces of a row */
 };
 
-/* log(-log(u + 2^-54)) >= this for every u < 1: -log(1 - 2^-53) is the smallest argument. */
-static const double least_loglog = -36.8;
-
 /* The largest of v = logit / temperature - log(-log(u + 2^-54)) over ids begin ... end-1, exactly
-   as the reference computes it. Most ids cannot win and cost no logarithm: v > best needs -log(u')
-   < exp(logit / temperature - best), and both -log(u') >= 1 - u' and exp(-t) <= 1 / (1 + t + t^2 /
+   as the reference computes it. Most ids cannot win and cost no logarithm: v > best needs -log(u) <
+   exp(-t), t = best - logit / temperature, while -log(u) >= 1 - u and exp(-t) <= 1 / (1 + t + t^2 /
    2) for t > 0. */
 static int32_t sample(const struct choice *job, int64_t o, int64_t begin, int64_t end,
                       double *most) {
@@ -33,10 +30,9 @@ static int32_t sample(const struct choice *job, int64_t o, int64_t begin, int64_
     int32_t id = -1;
     for (int64_t i = begin; i < end; i++) {
         const double scaled = (double)logit[i] / job->temperature, t = best - scaled;
-        if (t > -least_loglog) continue;
         const double u = random_unit(key, counter + (uint64_t)i) + 0x1p-54;
-        /* The margin is far beyond every rounding here. */
-        if (t > 0 && (1 - u) * (1 + t + t * t / 2) > 1 + 1e-6) continue;
+        /* The margin is far beyond every rounding for logits up to 1e12. */
+        if (t > 0 && (1 - u) * (1 + t + t * t / 2) > 1 + 1e-3) continue;
         const double v = scaled - log(-log(u));
         if (v > best) {
             best = v;

@@ -167,6 +167,18 @@ void topology_read(struct topology *t) {
     t->l3_bytes = cache_bytes(t->cpus[0], 3);
 }
 
+const char *topology_huge_pages(void) {
+    static const char *const words[] = {"always", "madvise", "never"};
+    char line[128], marked[16];
+    if (!read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line))
+        return "unknown";
+    for (int i = 0; i < 3; i++) {
+        snprintf(marked, sizeof marked, "[%s]", words[i]);
+        if (strstr(line, marked) != NULL) return words[i];
+    }
+    return "unknown";
+}
+
 static void look_memory(const char *folder, void *ctx) {
     static const char *const files[2][2] = {{"memory.max", "memory.current"},
                                             {"memory.limit_in_bytes", "memory.usage_in_bytes"}};

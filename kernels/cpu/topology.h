@@ -25,6 +25,9 @@ void topology_pin(int cpu);
 void topology_pin_caller(int cpu);
 void topology_unpin_caller(void);
 enum isa isa_best(void); /* the highest level that CPU and operating system can run */
+/* The kernel's policy on huge pages: "always", "madvise" (where asked for), "never", or "unknown".
+ */
+const char *topology_huge_pages(void);
 /* Bytes that can still be had (free memory, the cgroup's limit); INT64_MAX where unknown. */
 int64_t memory_available(void);
 
