@@ -75,10 +75,18 @@ void plain_record(struct plain *plain, struct session *s, const struct step *ste
 }
 
 uint64_t plain_device_hash(struct device *device) {
-    struct facts facts = {0};
+    /* Where threads and pages lie may differ from worker to worker and touches no bit. */
+    static const char *const placement[] = {"device.pinning", "device.huge_pages", "device.quota"};
+    struct facts all = {0}, facts = {0};
+    device->kind->describe(device, &all);
     facts_set(&facts, "device.kind", device->kind->name, "", "");
-    device->kind->describe(device, &facts);
+    for (size_t i = 0; i < all.n; i++) {
+        bool skipped = false;
+        for (int k = 0; k < 3; k++) skipped = skipped || !strcmp(all.items[i].key, placement[k]);
+        if (!skipped) facts_set(&facts, all.items[i].key, all.items[i].value, "", "");
+    }
     uint64_t hash = facts_hash(&facts);
+    facts_free(&all);
     facts_free(&facts);
     return hash;
 }
