@@ -13,7 +13,7 @@
 #include "results/show_parts.h"
 #include "results/summary.h"
 
-enum { FLAG_ROWS_MOST = 6, ODD_ROWS_MOST = 20, COLUMN = 13 };
+enum { FLAG_ROWS_MOST = 6, ODD_ROWS_MOST = 20, ROWS_NAMED = 5, COLUMN = 13 };
 
 const char *const show_needs[] = {"protocol", "environment", "ceilings", "points",
                                   "phases",   "metrics",     "visits",   "summary",
@@ -217,28 +217,88 @@ static void row_name(const struct table *points, int64_t p, struct text *out) {
     if (!*only_case && !*label) text_puts(out, table_text(points, p, "workload"));
 }
 
+/* --quick flags every row: said once below, not a hundred times here. */
+static void without_quick(struct text *out, const char *list, const char *separator) {
+    size_t gap = strlen(separator);
+    for (const char *at = list; *at;) {
+        const char *end = strstr(at, separator);
+        size_t n = end ? (size_t)(end - at) : strlen(at);
+        bool quick = !strncmp(at, "quick", 5) && (n == 5 || at[5] == ':');
+        if (!quick && out->len) text_puts(out, separator);
+        if (!quick) text_add(out, at, n);
+        at += n + (end ? gap : 0);
+    }
+}
+
+struct notice { /* rows of one state, with the same flags and reasons, are named together */
+    struct text said, rows;
+    int64_t n;
+    bool odd;
+};
+
+static void notice_free(struct notice *n) {
+    text_free(&n->said);
+    text_free(&n->rows);
+}
+
+/* "oom, disturbed (reason)", empty where there is nothing to say. */
+static void row_words(const struct table *points, int64_t p, struct text *out) {
+    const char *state = table_text(points, p, "state");
+    struct text flags = {0}, reason = {0};
+    bool odd = *state && strcmp(state, "ok");
+    without_quick(&flags, table_text(points, p, "flags"), " ");
+    without_quick(&reason, table_text(points, p, "reason"), "; ");
+    if (odd || flags.len) {
+        text_printf(out, "%s%s%s", odd ? state : "", odd && flags.len ? ", " : "",
+                    flags.len ? flags.data : "");
+        if (reason.len) text_printf(out, " \xc2\xb7 %s", reason.data);
+    }
+    text_free(&flags);
+    text_free(&reason);
+}
+
+/* Into the notice that says the same, or a new one; false if there is no room. */
+static bool notice_add(struct notice *notices, int *n, const struct table *points, int64_t p,
+                       struct text *said) {
+    const char *state = table_text(points, p, "state");
+    bool odd = *state && strcmp(state, "ok");
+    int at = 0, alike = 0;
+    for (; at < *n && strcmp(notices[at].said.data, said->data); at++)
+        alike += notices[at].odd == odd;
+    if (at == *n) {
+        if (alike >= (odd ? ODD_ROWS_MOST : FLAG_ROWS_MOST)) return false;
+        notices[(*n)++] = (struct notice){.said = *said, .odd = odd};
+        *said = (struct text){0};
+    }
+    struct notice *to = &notices[at];
+    if (to->n++ < ROWS_NAMED) {
+        if (to->n > 1) text_puts(&to->rows, ", ");
+        row_name(points, p, &to->rows);
+    }
+    return true;
+}
+
 static void show_states(const struct tables *ts, const struct show_options *o, struct text *out) {
     const struct table *points = tables_peek(ts, "points");
-    int64_t odd_rows = 0, flagged = 0, more = 0;
+    struct notice notices[ODD_ROWS_MOST + FLAG_ROWS_MOST];
+    int n = 0;
+    int64_t more = 0;
     for (int64_t p = 0; p < table_rows(points); p++) {
-        const char *state = table_text(points, p, "state"), *flags = table_text(points, p, "flags");
-        bool odd = *state && strcmp(state, "ok");
-        /* --quick flags every row: said once below, not a hundred times here. */
-        if (!odd && (!*flags || !strcmp(flags, "quick"))) continue;
-        if (odd ? odd_rows == ODD_ROWS_MOST : flagged == FLAG_ROWS_MOST) {
-            more++;
-            continue;
-        }
+        struct text said = {0};
+        row_words(points, p, &said);
+        if (said.len && !notice_add(notices, &n, points, p, &said)) more++;
+        text_free(&said);
+    }
+    if (n) text_puts(out, "\n");
+    for (int i = 0; i < n; i++) {
         struct text line = {0};
-        row_name(points, p, &line);
-        text_printf(&line, ": %s%s%s", odd ? state : "", odd && *flags ? ", " : "", flags);
-        text_printf(&line, " \xc2\xb7 %s", table_text(points, p, "reason"));
-        bool first = !odd_rows && !flagged;
-        if (first) text_puts(out, "\n");
-        show_line(out, o->width, first ? "flags" : "", COLUMN, line.data);
+        text_puts(&line, notices[i].rows.data);
+        if (notices[i].n > ROWS_NAMED)
+            text_printf(&line, " and %lld more", (long long)(notices[i].n - ROWS_NAMED));
+        text_printf(&line, ": %s", notices[i].said.data);
+        show_line(out, o->width, i ? "" : "flags", COLUMN, line.data);
         text_free(&line);
-        odd_rows += odd;
-        flagged += !odd;
+        notice_free(&notices[i]);
     }
     if (more) {
         char sentence[80];

@@ -27,6 +27,7 @@ enum priority {
     PRIORITY_LATENCY = 65,
     PRIORITY_PHASE = 60,
     PRIORITY_TOKEN = 58,
+    CONSTANT_LESS = 25,  /* the same in every row */
     PRIORITY_VALUE = 50, /* and falling with the order of declaration */
 };
 
@@ -150,7 +151,7 @@ static const char *number_cell(const struct group *g, const char *unit, double v
 /* A column of one metric; false if no row has it. name: what the head says before the unit. */
 static bool add_metric(struct group *g, const char *metric, const char *name, int priority,
                        bool interval) {
-    double smallest = INFINITY;
+    double smallest = INFINITY, largest = 0;
     int64_t some = -1;
     bool exact = rows_exact(g->ts, metric);
     for (int64_t r = 0; r < g->rows; r++) {
@@ -159,12 +160,18 @@ static bool add_metric(struct group *g, const char *metric, const char *name, in
         if (isnan(v)) continue;
         some = row;
         smallest = fmin(smallest, fabs(v));
+        largest = fmax(largest, fabs(v));
     }
     if (some < 0) return false;
+    if (largest <= 0 && g->rows > 1 && priority <= PRIORITY_VALUE_ALONE)
+        return true; /* zeros say nothing here */
+    if (largest <= smallest && g->rows > 1 && priority <= PRIORITY_VALUE_ALONE)
+        priority -= CONSTANT_LESS;
     const char *unit = table_text(g->summary, some, "unit");
     struct scale scale = exact ? (struct scale){unit, 1} : scale_of(unit, smallest);
     bool bare = !exact && !strcmp(unit, "byte"); /* the unit stands in the cells */
-    const char *head = *name && *scale.unit && strcmp(scale.unit, "1") && !bare
+    bool said = strlen(scale.unit) > 2 && strstr(name, scale.unit); /* "kv_bytes byte" */
+    const char *head = *name && *scale.unit && strcmp(scale.unit, "1") && !bare && !said
                            ? arena_printf(g->arena, "%s %s", name, scale.unit)
                        : *name ? arena_text(g->arena, name)
                                : arena_text(g->arena, scale.unit);
@@ -250,6 +257,16 @@ static void phases_of(const struct group *g, struct phase_names *p) {
     }
 }
 
+/* One token an execution: its TTFT is the time again. */
+static void add_tokens(struct group *g) {
+    bool several = false;
+    for (int64_t r = 0; r < g->rows && !several; r++)
+        several = summary_row(g, g->point[r], "itl") >= 0;
+    if (!several) return;
+    add_metric(g, "ttft", "ttft", PRIORITY_TOKEN, false);
+    add_metric(g, "itl", "itl", PRIORITY_TOKEN, false);
+}
+
 /* Whether any row spent its time in more than one phase; else a phase is the whole time again. */
 static bool rows_with_several(const struct group *g, const struct phase_names *p) {
     char name[96];
@@ -296,8 +313,7 @@ static void add_times(struct group *g, bool one_number) {
                   PRIORITY_GAIN);
     }
     if (one_number) add_ratio(g, "time", "latency \xc3\x97", PRIORITY_LATENCY);
-    add_metric(g, "ttft", "ttft", PRIORITY_TOKEN, false);
-    add_metric(g, "itl", "itl", PRIORITY_TOKEN, false);
+    add_tokens(g);
 }
 
 /* What the workload itself reports, in the order of its declaration. */
@@ -319,8 +335,7 @@ static void group_columns(struct group *g) {
     add_times(g, numeric);
     bool timed = g->grid->n > before;
     if (!timed) { /* simulated: tokens have times, the row has none */
-        add_metric(g, "ttft", "ttft", PRIORITY_TOKEN, false);
-        add_metric(g, "itl", "itl", PRIORITY_TOKEN, false);
+        add_tokens(g);
     }
     add_values(g, !timed);
     add_share(g, "mbu", "MBU", PRIORITY_MBU);

@@ -87,7 +87,7 @@ static bool judge_visits(struct work_in_progress *w, int64_t point) {
             worst_row = v[i].row;
         }
     }
-    w->state_reason.len = 0;
+    text_free(&w->state_reason);
     const char *state = "ok";
     if (!all && wrong_row < 0) { /* refused before the run, or never reached */
         const char *was = table_text(w->points, point, "state");
@@ -331,7 +331,7 @@ static bool exact_values_agree(struct work_in_progress *w, int64_t point) {
             double a = value[w->value_row[i]], b = value[w->value_row[k]];
             char ta[40], tb[40];
             if (!(a < b) && !(a > b)) continue;
-            w->state_reason.len = 0;
+            text_free(&w->state_reason);
             text_printf(&w->state_reason, "%s is exact, but visits gave %s and %s", name,
                         format_exact(ta, sizeof ta, a), format_exact(tb, sizeof tb, b));
             return false;
@@ -475,8 +475,9 @@ static void reason_set(struct work_in_progress *w, int64_t point) {
 static void point_compute(struct work_in_progress *w, int64_t point, struct series *times) {
     int64_t visits;
     summary_visits(&w->x, point, &visits);
-    if (!visits) return; /* its state and reason stand already */
-    w->flags.len = w->flag_reasons.len = 0;
+    if (!visits) return;  /* its state and reason stand already */
+    text_free(&w->flags); /* of the point before */
+    text_free(&w->flag_reasons);
     bool numbers = judge_visits(w, point);
     if (numbers && !exact_values_agree(w, point)) {
         table_set_text(w->points, point, "state", "failed");

@@ -451,13 +451,20 @@ static void few_or_quick(void **state) {
     (void)state;
     static const char *const three[] = {"ok", "ok", "ok", NULL};
     struct tables *ts = with_states(three);
+    int64_t p = add_point(ts, "decode", 0, 0); /* what one row has the next may have too */
+    for (int64_t r = 0; r < 3; r++) add_sample(ts, add_visit(ts, p, r, "ok"), 0, 10000000, 1);
+    compute(ts);
     assert_string_equal(of_point(ts, 0, "flags"), "few_samples");
+    assert_string_equal(of_point(ts, p, "flags"), "few_samples");
+    assert_string_equal(of_point(ts, p, "reason"),
+                        "few_samples: 3 samples in 3 rounds; at least 10 in 5 are wanted");
     struct table *meta = tables_get(ts, "meta");
     table_add(meta, 1);
     table_set_text(meta, 0, "key", "quick");
     table_set_text(meta, 0, "value", "yes");
     compute(ts);
     assert_string_equal(of_point(ts, 0, "flags"), "quick");
+    assert_string_equal(of_point(ts, p, "flags"), "quick");
     tables_close(&ts);
 }
 
