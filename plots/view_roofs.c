@@ -117,7 +117,7 @@ int roofs_read(const struct tables *ts, struct roofs *v, struct err *err) {
     x[v->n] = top / v->bandwidth[0].value * 4;
     x[v->n + 1] = top / v->bandwidth[0].value / 16;
     axis_fit(&v->x, x, (size_t)v->n + 2, true, false);
-    axis_fit(&v->y, y, (size_t)(v->n + v->n_peaks), true, false);
+    axis_fit(&v->y, y, (size_t)v->n + (size_t)v->n_peaks, true, false);
     v->y.hi *= 1.5; /* room for the names of the roofs */
     return 0;
 }
