@@ -56,10 +56,28 @@ static int show_text(const struct tables *tables, const struct arguments *a) {
     return EXIT_OK;
 }
 
+/* The same result through an exporter, for those who pipe it on. */
+static int show_as(const struct exporter *format, const char *path) {
+    struct tables *tables = NULL;
+    struct text out = {0}, lost = {0};
+    struct err err = {0};
+    int code = EXIT_OK;
+    if (store_read(&tables, path, NULL, &err) || format->write(tables, &out, &lost, &err))
+        code = command_fail(&err);
+    else if (out.len)
+        fwrite(out.data, 1, out.len, stdout);
+    if (lost.len) fprintf(stderr, "%s%s", lost.data, lost.data[lost.len - 1] == '\n' ? "" : "\n");
+    tables_close(&tables);
+    text_free(&out);
+    text_free(&lost);
+    return code;
+}
+
 static const struct flag flags[] = {
     {"--metric", "-m", "METRIC", "What to show",
      "one metric in full: n, mean, spread, percentiles, interval", false},
     {"--facts", NULL, NULL, "What to show", "also the protocol's and the machine's facts", false},
+    {"--format", "-f", "FORMAT", "Output", "text (default), or one of bench list formats", false},
     {0},
 };
 
@@ -73,6 +91,14 @@ static int show_main(int argc, char **argv) {
         fprintf(stderr, "bench show: one result file is needed\n");
         return EXIT_USAGE;
     }
+    const char *format = argument(&a, "--format");
+    if (format && strcmp(format, "text")) {
+        const struct exporter *exporter = exporter_find(format);
+        if (exporter) return show_as(exporter, a.words[0]);
+        fprintf(stderr, "bench show: no format is called '%.60s' (text; bench list formats)\n",
+                format);
+        return EXIT_USAGE;
+    }
     code =
         store_read(&tables, a.words[0], shown, &err) ? command_fail(&err) : show_text(tables, &a);
     tables_close(&tables);
@@ -81,7 +107,7 @@ static int show_main(int argc, char **argv) {
 
 const struct command command_show = {
     .name = "show",
-    .usage = "FILE [--metric METRIC] [--facts]",
+    .usage = "FILE [--metric METRIC] [--facts] [--format FORMAT]",
     .brief = "the table of a result: rows with intervals, fits, flags and reasons",
     .group = "Look at results",
     .flags = flags,
