@@ -17,9 +17,7 @@
 #include "base/text.h"
 #include "tests/support/op_rig.h"
 
-/* ---- the file
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- the file ---- */
 
 enum { LONGEST = 2000 };
 static char *file, *at; /* the text, and the line after the last that was read */
@@ -76,9 +74,7 @@ static void expect_close(const char *what, const float *got, const float *want, 
             fail_msg("%s[%d] = %.9g, golden %.9g", what, i, (double)got[i], (double)want[i]);
 }
 
-/* ---- conversions
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- conversions ---- */
 
 static uint64_t fnv(uint64_t h, uint32_t value, int bytes) {
     for (int i = 0; i < bytes; i++) h = (h ^ (value >> (8 * i) & 0xff)) * 0x100000001b3u;
@@ -167,9 +163,7 @@ static void test_f32_to_bf16(void **state) {
     hash_end(&s);
 }
 
-/* ---- quantization
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- quantization ---- */
 
 static void test_nf4_levels(void **state) {
     (void)state;
@@ -261,9 +255,7 @@ static void test_bytes(void **state) {
     }
 }
 
-/* ---- ops
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- ops ---- */
 
 struct rows {
     const float *w;

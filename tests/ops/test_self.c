@@ -32,9 +32,7 @@ static const struct ops *right(struct device *device) {
 
 static bool f32(const struct tensor *t) { return t->type == DT_F32; }
 
-/* ---- wrong habits
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- wrong habits ---- */
 
 static void linear_last_off(struct device *d, struct tensor *y, const struct tensor *x,
                             const struct weight *w, const float *bias, enum epilogue e) {
@@ -179,9 +177,7 @@ static void embed_leaks(struct device *d, struct tensor *x, const struct weight 
     if (!leaked) leaked = device_alloc(d, 64, MEM_OTHER, "leak of the test");
 }
 
-/* ---- the table
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 struct habit {
     const char *name;

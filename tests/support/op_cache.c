@@ -187,9 +187,7 @@ static float *cache_values(struct op_target *target, const struct cache_case *c,
     return values;
 }
 
-/* ---- rope_append
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- rope_append ---- */
 
 struct appended {
     float *q, *k, *v;
@@ -258,9 +256,7 @@ void op_check_rope_append(struct op_rig *rig) {
                 append_case(rig, (enum layout)layout, activations[i % 4], kv_types[k]);
 }
 
-/* ---- attention
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- attention ---- */
 
 static float *attention_run(struct op_rig *rig, struct op_target *target,
                             const struct cache_case *c) {
@@ -319,9 +315,7 @@ void op_check_attention(struct op_rig *rig) {
                 attention_case(rig, (enum layout)layout, activations[i % 4], kv_types[k]);
 }
 
-/* ---- kv_copy_block
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- kv_copy_block ---- */
 
 static void copy_block_on(struct op_rig *rig, struct op_target *target, const struct cache_case *c,
                           int32_t from, int32_t to) {

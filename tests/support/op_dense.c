@@ -15,9 +15,7 @@ static const int32_t widths[] = {1,  2,  3,  8,  15,  16,  17,  31,  32, 33,
 static const int32_t groups[] = {1, 7, 16, 32, 64, 128};
 static const enum dtype activations[] = {DT_F32, DT_F16, DT_BF16};
 
-/* ---- weights
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 struct matrix { /* on the host */
     struct weight_spec spec;
@@ -41,13 +39,12 @@ static struct matrix matrix_make(struct op_rig *rig, const struct weight_format 
     return m;
 }
 
-/* ---- linear
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- linear ---- */
 
 struct linear {
-    struct matrix parts[2];
+    struct matrix parts[3]; /* stacked: q, k, v; gate and up; or one */
     int n_parts;
+    enum epilogue epilogue;
     enum dtype activation;
     int32_t rows, out, in;
     int64_t x_stride, y_stride;
@@ -55,9 +52,12 @@ struct linear {
 };
 
 static float *linear_run(struct op_rig *rig, struct op_target *target, const struct linear *c) {
-    struct weight_spec specs[2] = {c->parts[0].spec, c->parts[1].spec};
-    struct row_source sources[2] = {{matrix_row, (void *)&c->parts[0]},
-                                    {matrix_row, (void *)&c->parts[1]}};
+    struct weight_spec specs[3];
+    struct row_source sources[3];
+    for (int i = 0; i < c->n_parts; i++) {
+        specs[i] = c->parts[i].spec;
+        sources[i] = (struct row_source){matrix_row, (void *)&c->parts[i]};
+    }
     struct device *device = target->device;
     struct weight *weight = op_pack(rig, target, specs, c->n_parts, sources);
     float *values = NULL;
@@ -67,7 +67,7 @@ static float *linear_run(struct op_rig *rig, struct op_target *target, const str
         struct tensor y =
             op_tensor(target, c->activation, c->rows, c->out, c->y_stride, NULL, true);
         float *bias = c->bias ? op_buffer(target, (size_t)c->out * 4, c->bias) : NULL;
-        device->ops->linear(device, &y, &x, weight, bias, c->n_parts == 2 ? EPI_SWIGLU : EPI_NONE);
+        device->ops->linear(device, &y, &x, weight, bias, c->epilogue);
         values = op_values(rig, target, &y);
     }
     device->kind->unpack(device, &weight);
@@ -75,25 +75,43 @@ static float *linear_run(struct op_rig *rig, struct op_target *target, const str
     return values;
 }
 
+/* One to three matrices on top of each other; for SwiGLU gate and up, as two parts or as one of
+ * both. */
+static void make_parts(struct op_rig *rig, struct linear *c, const struct weight_format *format,
+                       int group) {
+    const bool swiglu = c->epilogue == EPI_SWIGLU;
+    int32_t left = swiglu ? 2 * c->out : c->out;
+    c->n_parts = swiglu ? op_int(rig, 1, 2) : op_int(rig, 0, 2) == 0 && left >= 3 ? 3 : 1;
+    for (int i = 0; i < c->n_parts; i++) {
+        int32_t rows = left;
+        if (i + 1 < c->n_parts)
+            rows = swiglu ? c->out : op_int(rig, 1, left - (c->n_parts - 1 - i));
+        c->parts[i] = matrix_make(rig, format, group, rows, c->in);
+        left -= rows;
+    }
+}
+
 static void linear_case(struct op_rig *rig, const struct weight_format *format,
                         enum dtype activation, bool swiglu, int32_t rows, int32_t out, int32_t in) {
     if (op_enough(rig)) return;
-    int group = OP_PICK(rig, groups);
-    struct linear c = {
-        .n_parts = swiglu ? 2 : 1, .activation = activation, .rows = rows, .out = out, .in = in};
-    for (int i = 0; i < c.n_parts; i++) c.parts[i] = matrix_make(rig, format, group, out, in);
+    struct linear c = {.epilogue = swiglu ? EPI_SWIGLU : EPI_NONE,
+                       .activation = activation,
+                       .rows = rows,
+                       .out = out,
+                       .in = in};
+    make_parts(rig, &c, format, OP_PICK(rig, groups));
     c.x = op_reals(rig, (int64_t)rows * in, 1);
     if (!swiglu && op_int(rig, 0, 1)) c.bias = op_reals(rig, out, 1);
     c.x_stride = in + OP_PICK(rig, ((const int32_t[]){0, 0, 3, 16}));
     c.y_stride = out + OP_PICK(rig, ((const int32_t[]){0, 0, 5, 16}));
-    op_case_name(rig, "linear %s group %d, %s, %s%s, M %d N %d K %d", format->name,
+    op_case_name(rig, "linear %s group %d, %s, %s of %d parts%s, M %d N %d K %d", format->name,
                  c.parts[0].spec.group, dtype_names[activation], swiglu ? "swiglu" : "plain",
-                 c.bias ? " + bias" : "", rows, out, in);
+                 c.n_parts, c.bias ? " + bias" : "", rows, out, in);
     const struct op_case ask = {.weight = format->type,
                                 .scale = format->scale,
                                 .group = c.parts[0].spec.group,
                                 .activation = activation,
-                                .epilogue = swiglu ? EPI_SWIGLU : EPI_NONE};
+                                .epilogue = c.epilogue};
     float *want =
         op_supported(rig, &rig->ref, OP_LINEAR, &ask) ? linear_run(rig, &rig->ref, &c) : NULL;
     if (!want) op_fail(rig, &rig->ref, "ref must do every format");
@@ -134,9 +152,7 @@ void op_check_linear(struct op_rig *rig) {
     }
 }
 
-/* ---- embed
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- embed ---- */
 
 static float *embed_run(struct op_rig *rig, struct op_target *target, const struct matrix *table,
                         enum dtype activation, const struct op_step *step, int64_t stride) {
@@ -192,9 +208,7 @@ void op_check_embed(struct op_rig *rig) {
             for (int i = 0; i < 6; i++) embed_case(rig, f, activations[a]);
 }
 
-/* ---- add_norm
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- add_norm ---- */
 
 struct add_norm {
     enum dtype y_type, delta_type;
@@ -268,9 +282,7 @@ void op_check_add_norm(struct op_rig *rig) {
     }
 }
 
-/* ---- gather_rows
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- gather_rows ---- */
 
 static float *gather_run(struct op_rig *rig, struct op_target *target, enum dtype type, int32_t d,
                          const float *x, const struct op_step *step) {

@@ -32,9 +32,7 @@ static bool promises(const struct op_target *target) {
     return target->device->kind->has & DEV_BATCH_INVARIANT;
 }
 
-/* ---- linear
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- linear ---- */
 
 struct source {
     const float *w;
@@ -112,9 +110,7 @@ static void product_case(struct op_rig *rig, const struct weight_format *format,
     free(x);
 }
 
-/* ---- attention
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- attention ---- */
 
 enum { SEQS = 3, N_Q = 6, N_KV = 2, D_H = 64, WIDTH = (N_Q + 2 * N_KV) * D_H };
 
@@ -212,9 +208,7 @@ static void attention_case(struct op_rig *rig, enum dtype kv_type) {
     free(qkv);
 }
 
-/* ---- add_norm
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- add_norm ---- */
 
 static void norm_case(struct op_rig *rig, int32_t d) {
     const struct op_case ask = {.activation = DT_F32};

@@ -18,9 +18,7 @@
 
 enum { GUARD = 256 }; /* bytes; keeps the alignment of 64 */
 
-/* ---- opening
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static void set_option(const struct option *table, const char *key, const char *value, void *params,
                        struct arena *arena) {
@@ -129,9 +127,7 @@ void op_fail(struct op_rig *rig, const struct op_target *target, const char *fmt
 
 bool op_enough(const struct op_rig *rig) { return rig->quiet && rig->failures > 0; }
 
-/* ---- random numbers
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- random numbers ---- */
 
 int32_t op_int(struct op_rig *rig, int32_t low, int32_t high) {
     return low + (int32_t)random_below(rig->seed, rig->draw++, (uint32_t)(high - low + 1));
@@ -151,9 +147,7 @@ float *op_reals(struct op_rig *rig, int64_t n, float deviation) {
     return v;
 }
 
-/* ---- devices
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- devices ---- */
 
 bool op_supported(struct op_rig *rig, struct op_target *target, enum op op,
                   const struct op_case *c) {
@@ -316,9 +310,7 @@ void op_release(struct op_rig *rig, struct op_target *target) {
     tracker_reset(target->device->tracker);
 }
 
-/* ---- comparison
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- comparison ---- */
 
 void op_compare(struct op_rig *rig, struct op_target *target, const char *what, const float *got,
                 const float *want, int64_t n, float rtol, float atol) {
@@ -348,9 +340,7 @@ float op_ulp(enum dtype type) {
     return type == DT_F16 ? 0x1p-10f : type == DT_BF16 ? 0x1p-7f : 0x1p-23f;
 }
 
-/* ---- steps
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- steps ---- */
 
 void op_step_make(struct op_rig *rig, struct op_step *step, int32_t n_seq, const int32_t *before,
                   const int32_t *rows, int32_t vocab) {

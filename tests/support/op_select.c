@@ -9,9 +9,7 @@
 #include "base/random.h"
 #include "tests/support/op_rig.h"
 
-/* ---- select
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- select ---- */
 
 static void select_run(struct op_rig *rig, struct op_target *target, const struct op_step *step,
                        int32_t vocab, const float *logits, const struct sampler *sampler,
@@ -87,9 +85,7 @@ void op_check_select(struct op_rig *rig) {
     select_case(rig, 49152, 0.7f);
 }
 
-/* ---- advance
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- advance ---- */
 
 struct advanced {
     int32_t token[8], pos[8], kv_len[8], alive[8];
@@ -140,9 +136,7 @@ void op_check_advance(struct op_rig *rig) {
     }
 }
 
-/* ---- ceilings
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- ceilings ---- */
 
 static void copy_on(struct op_rig *rig, struct op_target *target, const float *from, size_t bytes) {
     struct device *device = target->device;
@@ -206,7 +200,8 @@ static void ceilings_on(struct op_rig *rig, struct op_target *target, const floa
 }
 
 void op_check_ceilings(struct op_rig *rig) {
-    static const size_t pages[] = {1, 2, 3, 5, 16, 257, 1025};
+    static const size_t pages[] = {
+        1, 2, 3, 5, 16, 257, 1025, 4161}; /* the last, moved twice, is beyond 32 MiB of cache */
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         size_t bytes = pages[i] * 4096;
         float *x = op_reals(rig, (int64_t)bytes / 4, 1), *y = op_reals(rig, (int64_t)bytes / 4, 1);
