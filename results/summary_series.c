@@ -143,7 +143,7 @@ void series_visit_end(struct series *s, int64_t round) {
     size_t v = s->n_visits++, first = s->begin[v];
     s->begin[v + 1] = s->n;
     s->round[v] = round;
-    s->visit_mean[v] = stats_mean(s->x + first, s->n - first);
+    s->visit_mean[v] = s->n > first ? stats_mean(s->x + first, s->n - first) : (double)NAN;
 }
 
 struct sample_columns {
