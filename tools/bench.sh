@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The project's own numbers (make bench, make bench-NAME): what the harness costs, and how near the cpu device comes to
+# what the machine gives. Not tests: a person reads them on a quiet machine. bench.sh [loop|commands|speed|fair ...]
+set -u
+cd "$(dirname "$0")/.." || exit 1
+program=$PWD/build/release/bench
+work=$(mktemp -d) || exit 1
+busy=
+trap '[ -z "$busy" ] || kill "$busy"; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+# The fastest of N calls, in ms: the machine's own disturbances only ever add.
+fastest() {
+    count=$1
+    shift
+    least=999999999999
+    while [ "$count" -gt 0 ]; do
+        begin=$(date +%s%N)
+        "$@" >/dev/null || return 1
+        took=$(($(date +%s%N) - begin))
+        [ "$took" -ge "$least" ] || least=$took
+        count=$((count - 1))
+    done
+    echo $((least / 1000000))
+}
+# value RESULT CASE METRIC: the median of a row's metric
+value() {
+    "$program" export "$1" --format tsv 2>/dev/null | awk -F '\t' -v case_name="$2" -v metric="$3" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["case"] == case_name && $at["metric"] == metric { print $at["median"] }'
+}
+flags() {
+    "$program" export "$1" --format tsv 2>/dev/null | awk -F '\t' -v case_name="$2" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["case"] == case_name { print $at["flags"]; exit }'
+}
+
+bench_loop() {
+    echo "== what a sample costs beyond its clock reads (goal: at most 20 ns), and 10^6 of them (at most 64 MiB)"
+    build/release/tests/bench_loop
+}
+
+bench_commands() {
+    echo "== commands"
+    echo "bench list: $(fastest 20 "$program" list) ms (goal: at most 40)"
+    {
+        printf 'title = "Rows"\nquestion = "What does it cost to show many?"\n[workload]\nname = "null"\n'
+        printf '[device]\nkind = "fake"\n[measure]\nrounds = 1\nwarmups = 0\nstop = "samples"\nsamples = 1000\n'
+        printf '[[sweep]]\nworkload.spin = ['
+        seq -f '"%.0f us"' -s ', ' 1 1000
+        printf ']\n'
+    } >"$work/rows.toml"
+    "$program" run "$work/rows.toml" -o "$work/rows.h5" --no-plot --quiet >/dev/null || return 1
+    echo "bench show, 1,000 rows and 10^6 samples: $(fastest 5 "$program" show "$work/rows.h5") ms (goal: at most 300)"
+}
+
+# The ceilings and one decode step; with `prefill`, a prefill of 512 tokens too.
+speed_protocol() {
+    cat <<'TOML'
+title = "Speed"
+question = "How near do decode and prefill come to what this machine gives?"
+[model]
+shape = "seed-0.5b"
+type = "bf16"
+[measure]
+budget = "60 s"
+rounds = 5
+warmups = 1
+min_samples = 3
+[[case]]
+name = "ceilings"
+workload = { name = "ceiling" }
+[[case.sweep]]
+workload.op = ["read", "fma", "gemm"]
+[[case]]
+name = "decode"
+workload = { name = "decode" }
+TOML
+    [ "${1-}" != prefill ] || printf '[[case]]\nname = "prefill"\nworkload = { name = "prefill", tokens = 512 }\n'
+}
+
+bench_speed() {
+    echo "== seed-0.5b bf16 on cpu (goals: decode at 0.70 of the read bandwidth, prefill of 512 at 0.50 of the FMA peak)"
+    speed_protocol prefill >"$work/speed.toml"
+    "$program" run "$work/speed.toml" --device cpu -o "$work/speed.h5" --no-plot --quiet >"$work/speed.txt" || {
+        cat "$work/speed.txt"
+        return 1
+    }
+    echo "decode: MBU $(value "$work/speed.h5" decode mbu)   prefill of 512: MFU $(value "$work/speed.h5" prefill mfu)"
+    cat "$work/speed.txt"
+}
+
+bench_fair() {
+    echo "== one core taken by another process (goal: decode loses no more than that core, and its rows say 'disturbed')"
+    speed_protocol >"$work/fair.toml"
+    cores=$(nproc)
+    "$program" run "$work/fair.toml" --device cpu -o "$work/alone.h5" --no-plot --quiet >/dev/null || return 1
+    taskset -c 0 sh -c 'while :; do :; done' &
+    busy=$!
+    "$program" run "$work/fair.toml" --device cpu -o "$work/beside.h5" --no-plot --quiet >/dev/null || return 1
+    kill "$busy"
+    busy=
+    alone=$(value "$work/alone.h5" decode decode_rate)
+    beside=$(value "$work/beside.h5" decode decode_rate)
+    awk -v a="$alone" -v b="$beside" -v n="$cores" 'BEGIN {
+        printf "decode: %.3g token/s alone, %.3g beside it: %.2f of it kept; %d of %d cores left is %.2f\n",
+            a, b, b / a, n - 1, n, (n - 1) / n }'
+    echo "flags of that row: $(flags "$work/beside.h5" decode)"
+}
+
+sh tools/setup.sh tests || exit
+status=0
+[ $# -gt 0 ] || set -- loop commands speed fair
+for name; do
+    case $name in
+    loop) bench_loop || status=1 ;;
+    commands) bench_commands || status=1 ;;
+    speed) bench_speed || status=1 ;;
+    fair) bench_fair || status=1 ;;
+    *)
+        echo "bench.sh: '$name' is none of loop, commands, speed, fair" >&2
+        exit 2
+        ;;
+    esac
+done
+exit "$status"
