@@ -202,17 +202,18 @@ static void identity_section(struct identity *id, const struct option *table, co
 static void make_cell(struct point *p, struct arena *arena) {
     struct identity id = {0};
     struct text cell = {0};
+    struct arena *scratch = arena_create();
     identity_add(&id, "workload.name", p->workload->name);
     identity_add(&id, "device.kind", p->device->name);
     identity_section(&id, p->workload->params, "workload.", p->params, p->workload->params_size,
-                     arena);
+                     scratch);
     identity_section(&id, p->device->params, "device.", p->device_params, p->device->params_size,
-                     arena);
+                     scratch);
     if (p->has_model) {
         identity_section(&id, model_options, "model.", &p->config.params, sizeof p->config.params,
-                         arena);
+                         scratch);
         identity_section(&id, shape_options, "shape.", &p->config.shape, sizeof p->config.shape,
-                         arena);
+                         scratch);
     }
     qsort(id.items, id.n, sizeof *id.items, by_text);
     for (size_t i = 0; i < id.n; i++) {
@@ -220,6 +221,7 @@ static void make_cell(struct point *p, struct arena *arena) {
         free(id.items[i]);
     }
     free(id.items);
+    arena_close(&scratch);
     p->cell = arena_text(arena, cell.data);
     p->cell_hash = hash_bytes(cell.data, cell.len, 0);
     text_free(&cell);
