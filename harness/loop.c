@@ -5,94 +5,27 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/range.h"
-#include "base/text.h"
 #include "harness/look.h"
+#include "harness/visit.h"
 #include "harness/watch.h"
 #include "kernels/device.h"
 #include "probes/probe.h"
 #include "results/stats.h"
 #include "results/table.h"
 
-enum { WINDOW_MOST = 4096, MEMORY_ROWS_MOST = 20000, RANGES_MOST = 100000, UNMOVED_MOST = 1000 };
-#define LONG_NS 1000000000 /* an execution over 1 s: two warm-ups, two samples are enough */
-#define WARM_NS                                                                                    \
-    200000000 /* shortest warm-up on a first visit: clocks and caches settle in time, not in       \
-                 counts */
-#define BLOCK_NS      5000000 /* disturbance is looked at once per so much sampling */
-#define UNIT_NS       100000  /* short executions are warmed in units of this length */
-#define WAIT_SHARE    0.02    /* of a block's wall time spent waiting for a core: disturbed */
-#define FOREIGN_SHARE 0.05    /* of the machine's time stolen: disturbed */
-
-struct visit { /* the state of one visit */
-    const struct visit_request *request;
-    const struct workload *workload;
-    struct device *device;
-    struct sample_log *log;
-    struct look *each; /* probes around every sample; NULL outside of the samples and by default */
-    struct run run;
-    void *self;
-    bool prepared, virtual_clock, steady;
-    int64_t batch; /* executions per sample */
-    int64_t resolution_ns;
-    int64_t typical_ns; /* one execution, from warm-up */
-    int64_t begin_ns;   /* of the visit, device clock */
-    int64_t spent_ns;   /* in warm-up and samples */
-    int64_t disturbed;  /* samples so labelled */
-    double half_width;
-    char state[16], why_stopped[240];
-    struct text flags, reason;
-    struct witness witness;
-    bool witnessed;
-    uint64_t hash_before;
-    double *x; /* (n samples) for the statistics */
-    int64_t x_cap, x_n;
-};
-
-static int64_t now_of(const struct visit *v) {
-    return v->virtual_clock ? v->device->kind->now(v->device) : clock_ns();
-}
-
-static void say_state(struct visit *v, const char *state, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static void say_state(struct visit *v, const char *state, const char *fmt, ...) {
-    if (v->state[0]) return; /* the first cause stands */
-    snprintf(v->state, sizeof v->state, "%s", state);
-    char sentence[600];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(sentence, sizeof sentence, fmt, args);
-    va_end(args);
-    if (v->reason.len) text_puts(&v->reason, "; ");
-    text_puts(&v->reason, sentence);
-}
-
-static void say_flag(struct visit *v, const char *flag, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static void say_flag(struct visit *v, const char *flag, const char *fmt, ...) {
-    text_printf(&v->flags, "%s%s", v->flags.len ? " " : "", flag);
-    char sentence[300];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(sentence, sizeof sentence, fmt, args);
-    va_end(args);
-    text_printf(&v->reason, "%s%s: %s", v->reason.len ? "; " : "", flag, sentence);
-}
-
-static void say_error(struct visit *v, const struct err *err) {
-    const char *state = err->code == ERR_MEMORY        ? "oom"
-                        : err->code == ERR_UNSUPPORTED ? "skipped"
-                                                       : "failed";
-    say_state(v, state, "%s", err->text[0] ? err->text : "no reason given");
-}
+enum { WINDOW_MOST = 4096, UNMOVED_MOST = 1000 };
+#define LONG_NS    1000000000 /* an execution over 1 s: two warm-ups, two samples are enough */
+#define WARM_NS    200000000  /* least warm-up of a first visit: clocks and caches settle in time */
+#define BLOCK_NS   5000000    /* disturbance is looked at once per so much sampling */
+#define UNIT_NS    100000     /* short executions are warmed in units of this length */
+#define WAIT_SHARE 0.02       /* of a block's wall time spent waiting for a core: disturbed */
 
 /* Runs `batch` executions between two synchronisations; the time between the two clock reads, or -1
  * if something failed. */
@@ -110,22 +43,22 @@ static int64_t execute(struct visit *v, int64_t batch) {
         kind->expect(v->device, plan_flops(&v->request->point->plan),
                      plan_bytes(&v->request->point->plan));
     if (v->each) look_before(v->each);
-    int64_t t0 = now_of(v);
+    int64_t t0 = visit_now(v);
     v->run.begin_ns = t0;
     for (int64_t i = 0; i < batch; i++) w->execute(v->self);
     int code = kind->sync(v->device, &err);
-    int64_t t1 = now_of(v);
+    int64_t t1 = visit_now(v);
     if (v->each) look_after(v->each);
     run_end(&v->run);
     if (code) goto failed;
     if (v->run.failed) {
-        say_state(v, "failed", "%s", v->run.failure);
+        visit_state(v, "failed", "%s", v->run.failure);
         return -1;
     }
     return t1 - t0;
 failed:
     run_end(&v->run);
-    say_error(v, &err);
+    visit_error(v, &err);
     return -1;
 }
 
@@ -165,7 +98,7 @@ static bool find_batch(struct visit *v, int64_t first_ns) {
         }
         if (t == 0 && k >= INT64_C(1) << 24) return false;
     }
-    say_flag(v, "too_fast", "2^40 executions take less than 100 clock steps");
+    visit_flag(v, "too_fast", "2^40 executions take less than 100 clock steps");
     return true;
 }
 
@@ -186,11 +119,11 @@ static void warm_up(struct visit *v) {
     const struct measure_params *m = v->request->measure;
     v->log->head->stage = STAGE_WARMUP;
     range_push(RANGE_PHASE, "warm-up", 0);
-    int64_t first_ns = execute(v, 1), begin = now_of(v) - (first_ns > 0 ? first_ns : 0);
+    int64_t first_ns = execute(v, 1), begin = visit_now(v) - (first_ns > 0 ? first_ns : 0);
     if (first_ns < 0) goto out;
     int64_t n = log_warmup(v, first_ns);
     if (!find_batch(v, first_ns)) {
-        say_state(v, "failed", "clock unresolved: %d executions took no time on it", 1 << 24);
+        visit_state(v, "failed", "clock unresolved: %d executions took no time on it", 1 << 24);
         goto out;
     }
     int64_t least = m->profile ? 1 : first_ns > LONG_NS ? 2 : v->request->first ? m->warmups : 1;
@@ -207,13 +140,13 @@ static void warm_up(struct visit *v) {
     v->typical_ns = first_ns;
     v->steady = least <= 1 || first_ns > LONG_NS;
     while (!v->state[0]) {
-        int64_t elapsed = now_of(v) - begin;
+        int64_t elapsed = visit_now(v) - begin;
         bool enough = n >= least && elapsed >= least_ns;
         if (enough && v->steady) break;
         if (elapsed > most_ns && n >= least) break;
         if (elapsed == 0 && n >= UNMOVED_MOST) {
-            say_state(v, "failed", "clock unresolved: %d executions took no time on it",
-                      UNMOVED_MOST);
+            visit_state(v, "failed", "clock unresolved: %d executions took no time on it",
+                        UNMOVED_MOST);
             break;
         }
         int64_t t = warm_unit(v, unit);
@@ -223,7 +156,7 @@ static void warm_up(struct visit *v) {
             memmove(window, window + WINDOW_MOST / 2, sizeof *window * (size_t)(n_window /= 2));
         window[n_window++] = (double)t;
         v->typical_ns = t;
-        if (n >= next_test && now_of(v) - begin >= least_ns) {
+        if (n >= next_test && visit_now(v) - begin >= least_ns) {
             double difference;
             size_t tail = (size_t)(n_window > 8 ? (n_window + 1) / 2 : n_window < 4 ? n_window : 4);
             v->steady =
@@ -234,7 +167,7 @@ static void warm_up(struct visit *v) {
     free(window);
 out:
     range_pop();
-    v->spent_ns += now_of(v) - begin;
+    v->spent_ns += visit_now(v) - begin;
 }
 
 static void keep_marks(struct visit *v, int64_t sample) {
@@ -316,7 +249,7 @@ static void sample(struct visit *v) {
     if (fixed) least = most = m->samples < LOG_MOST_SAMPLES ? m->samples : LOG_MOST_SAMPLES;
     if (m->profile) least = most = 1, fixed = true;
     int64_t share = v->request->share_ns, left = share > v->spent_ns ? share - v->spent_ns : 0;
-    int64_t begin = now_of(v), next_test = 20, block_from = 0, n = 0, end = begin;
+    int64_t begin = visit_now(v), next_test = 20, block_from = 0, n = 0, end = begin;
     double quarter = NAN;
     int64_t quarter_n = 5;
     struct watch watch;
@@ -372,48 +305,21 @@ static void check_witness(struct visit *v, bool again) {
     if (!v->workload->witness || v->state[0]) return;
     v->log->head->stage = STAGE_WITNESS;
     if (v->workload->witness(v->self, &w, &err)) {
-        say_error(v, &err);
+        visit_error(v, &err);
         return;
     }
     if (w.contract != CONTRACT_NONE && !w.holds) {
-        say_state(v, "wrong",
-                  "the contract '%s' failed%s: first difference at %" PRId64
-                  ", largest logit error %.3g (%s)",
-                  contract_names[w.contract], again ? " after the samples" : "", w.first_difference,
-                  w.max_error, w.note);
+        visit_state(v, "wrong",
+                    "the contract '%s' failed%s: first difference at %" PRId64
+                    ", largest logit error %.3g (%s)",
+                    contract_names[w.contract], again ? " after the samples" : "",
+                    w.first_difference, w.max_error, w.note);
     } else if (again && v->witnessed && w.hash != v->hash_before) {
-        say_state(v, "wrong", "the output changed during the samples (%s)", w.note);
+        visit_state(v, "wrong", "the output changed during the samples (%s)", w.note);
     }
     v->hash_before = w.hash;
     v->witness = w;
     v->witnessed = true;
-}
-
-static void memory_rows(struct visit *v, struct tables *out) {
-    struct table *t = tables_get(out, "memory");
-    size_t n;
-    const struct memory_event *log = tracker_log(v->device->tracker, &n);
-    if (v->request->round > 0 || v->request->control) return;
-    if (n > MEMORY_ROWS_MOST) n = MEMORY_ROWS_MOST;
-    int64_t zero = n ? log[0].t_ns : 0, at = table_add(t, (int64_t)n);
-    for (size_t i = 0; i < n; i++) {
-        int64_t row = at + (int64_t)i;
-        table_set_i64(t, row, "visit", v->request->visit);
-        table_set_i64(t, row, "t_ns", log[i].t_ns - zero);
-        table_set_i64(t, row, "bytes", log[i].bytes);
-        table_set_text(t, row, "class", memory_class_names[log[i].class_of]);
-        table_set_text(t, row, "site", log[i].site);
-        table_set_text(t, row, "phase",
-                       log[i].phase >= 0 ? v->workload->phases[log[i].phase].name : "");
-    }
-}
-
-static void add_value(struct visit *v, struct tables *out, const char *name, double value) {
-    struct table *t = tables_get(out, "values");
-    int64_t row = table_add(t, 1);
-    table_set_i64(t, row, "visit", v->request->visit);
-    table_set_text(t, row, "metric", name);
-    table_set_f64(t, row, "value", value);
 }
 
 struct keeper {
@@ -422,122 +328,7 @@ struct keeper {
 };
 static void keep_value(void *ctx, const char *name, double value) {
     const struct keeper *k = ctx;
-    add_value(k->visit, k->out, name, value);
-}
-
-static void range_rows(struct visit *v, struct tables *out) {
-    const struct range_event *events;
-    size_t lost;
-    int unbalanced;
-    size_t n = range_recorded(&events, &lost, &unbalanced);
-    struct table *t = tables_get(out, "ranges");
-    int64_t at = table_add(t, (int64_t)n), zero = n ? events[0].begin_ns : 0;
-    for (size_t i = 0; i < n; i++) {
-        if (events[i].begin_ns < zero) zero = events[i].begin_ns;
-    }
-    for (size_t i = 0; i < n; i++) {
-        int64_t row = at + (int64_t)i;
-        table_set_i64(t, row, "visit", v->request->visit);
-        table_set_text(t, row, "name", events[i].name);
-        table_set_i64(t, row, "t0_ns", events[i].begin_ns - zero);
-        table_set_i64(t, row, "t1_ns", events[i].end_ns - zero);
-        table_set_i64(t, row, "depth", events[i].depth);
-    }
-    if (lost)
-        say_flag(v, "ranges_lost", "%zu ranges beyond the first %d were not kept", lost,
-                 RANGES_MOST);
-}
-
-static void point_row(struct visit *v, struct tables *out, int64_t peak, const char *site,
-                      int phase) {
-    struct table *t = tables_get(out, "points");
-    int64_t row = table_add(t, 1);
-    struct facts facts = {0};
-    v->device->kind->describe(v->device, &facts);
-    struct text effective = {0};
-    text_puts(&effective, v->device->kind->name);
-    static const char *const shown[] = {"device.isa", "device.threads", "device.pinning",
-                                        "device.linear", "device.attention"};
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        const struct fact *f = facts_find(&facts, shown[i]);
-        if (f) text_printf(&effective, " %s=%s", f->key + strlen("device."), f->value);
-    }
-    const char *wanted = facts_get(&v->request->point->facts, "device.isa", "auto");
-    const char *got = facts_get(&facts, "device.isa", wanted);
-    if (strcmp(wanted, "auto") && strcmp(wanted, got))
-        say_flag(v, "fell_back", "isa %s was asked for, %s ran", wanted, got);
-    table_set_i64(t, row, "point", v->request->point->index);
-    table_set_text(t, row, "effective", effective.data);
-    table_set_f64(t, row, "peak_bytes", (double)peak);
-    table_set_text(t, row, "peak_site", site ? site : "");
-    table_set_text(t, row, "peak_phase", phase >= 0 ? v->workload->phases[phase].name : "");
-    if (v->witnessed) {
-        char hash[17];
-        table_set_text(t, row, "contract", contract_names[v->witness.contract]);
-        table_set_text(t, row, "witness",
-                       !strcmp(v->state, "wrong")              ? "wrong"
-                       : v->witness.contract == CONTRACT_NONE  ? "none"
-                       : v->witness.identical                  ? "exact"
-                       : v->witness.contract == CONTRACT_LOSSY ? "lossy"
-                                                               : "close");
-        if (v->witness.first_difference >= 0)
-            table_set_i64(t, row, "first_difference", v->witness.first_difference);
-        table_set_f64(t, row, "max_logit_error", v->witness.max_error);
-        table_set_text(t, row, "output_hash", hash_text(hash, v->witness.hash));
-        table_set_text(t, row, "plain_hash", hash_text(hash, v->witness.plain_hash));
-        table_set_text(t, row, "witness_note", v->witness.note);
-    }
-    text_free(&effective);
-    facts_free(&facts);
-}
-
-static void visit_row(struct visit *v, struct tables *out, const struct watch *a,
-                      const struct watch *b, double probe_cost) {
-    const struct visit_request *r = v->request;
-    int64_t n = v->log->head->samples;
-    struct table *t = tables_get(out, "visits");
-    int64_t row = table_add(t, 1);
-    double wall = (double)(b->wall_ns - a->wall_ns),
-           ticks = (double)(b->total_ticks - a->total_ticks);
-    double steal =
-        a->total_ticks >= 0 && ticks > 0 ? (double)(b->steal_ticks - a->steal_ticks) / ticks : NAN;
-    if (steal > FOREIGN_SHARE)
-        say_flag(v, "disturbed", "%.1f %% of the machine's time was stolen", 100 * steal);
-    else if (n > 0 && (double)v->disturbed > r->measure->disturbed * (double)n)
-        say_flag(v, "disturbed", "threads waited for a core in %" PRId64 " of %" PRId64 " samples",
-                 v->disturbed, n);
-    if (!v->steady && !v->state[0] && n)
-        say_flag(v, "not_steady", "still changing after %" PRId64 " warm-ups",
-                 (int64_t)v->log->head->warmups);
-    if (v->log->head->lost)
-        say_flag(v, "log_full", "%" PRId64 " records were not kept", (int64_t)v->log->head->lost);
-    table_set_i64(t, row, "visit", r->visit);
-    table_set_i64(t, row, "point", r->point->index);
-    table_set_i64(t, row, "round", r->round);
-    table_set_i64(t, row, "position", r->position);
-    table_set_i64(t, row, "control", r->control);
-    table_set_i64(t, row, "worker", r->worker);
-    table_set_f64(t, row, "seconds", (double)(now_of(v) - v->begin_ns) * 1e-9);
-    table_set_i64(t, row, "warmups", v->log->head->warmups);
-    table_set_i64(t, row, "samples", n);
-    table_set_i64(t, row, "batch", v->batch);
-    table_set_text(t, row, "steady", v->steady ? "yes" : "no");
-    table_set_text(t, row, "why_stopped", v->why_stopped);
-    table_set_text(t, row, "state", v->state[0] ? v->state : "ok");
-    table_set_text(t, row, "flags", v->flags.data ? v->flags.data : "");
-    table_set_text(t, row, "reason", v->reason.data ? v->reason.data : "");
-    table_set_f64(t, row, "lag1", v->x_n ? stats_lag1(v->x, (size_t)v->x_n) : NAN);
-    table_set_f64(t, row, "half_width", v->half_width);
-    table_set_i64(t, row, "ctx_switches", b->involuntary - a->involuntary);
-    table_set_f64(t, row, "cpu_share", wall > 0 ? (double)(b->cpu_ns - a->cpu_ns) / wall : NAN);
-    table_set_f64(t, row, "steal_share", steal);
-    table_set_i64(t, row, "page_faults", b->faults - a->faults);
-    table_set_f64(t, row, "rss_peak", b->rss_peak >= 0 ? (double)b->rss_peak : NAN);
-    table_set_f64(t, row, "probe_cost", n > 0 ? probe_cost / (double)n : NAN);
-    if (v->witnessed) {
-        char hash[17];
-        table_set_text(t, row, "output_hash", hash_text(hash, v->witness.hash));
-    }
+    visit_value(k->visit, k->out, name, value);
 }
 
 /* One execution, exact or simulated: no warm-up and no time. */
@@ -569,7 +360,7 @@ void loop_visit(const struct visit_request *request, struct device *device,
              (unsigned)(point->cell_hash & 0xffffffffu));
     v.virtual_clock = device->kind->has & DEV_VIRTUAL_CLOCK;
     v.resolution_ns = v.virtual_clock ? 1 : clock_resolution_ns();
-    v.begin_ns = now_of(&v);
+    v.begin_ns = visit_now(&v);
     v.self = must_alloc(w->self_size ? w->self_size : 1);
     v.run = (struct run){.device = device,
                          .workload = w,
@@ -590,7 +381,7 @@ void loop_visit(const struct visit_request *request, struct device *device,
                             &err) == 0;
     double probe_cost = 0;
     if (!v.prepared) {
-        say_error(&v, &err);
+        visit_error(&v, &err);
     } else if (w->flags & WORK_ONCE) {
         execute_once(&v);
         check_witness(&v, false);
@@ -611,17 +402,18 @@ void loop_visit(const struct visit_request *request, struct device *device,
     const char *site = NULL;
     int phase = -1;
     int64_t peak = tracker_peak(device->tracker, by_class, &site, &phase);
-    memory_rows(&v, out);
-    for (int i = 0; i < values.n; i++) add_value(&v, out, values.items[i].name, values.items[i].v);
+    visit_memory_rows(&v, out);
+    for (int i = 0; i < values.n; i++)
+        visit_value(&v, out, values.items[i].name, values.items[i].v);
     if (v.prepared && !v.state[0]) {
-        add_value(&v, out, "peak_bytes", (double)peak);
-        add_value(&v, out, "peak_beyond_weights",
-                  (double)(peak - by_class[MEM_WEIGHT] - by_class[MEM_SCALE]));
-        if (!v.virtual_clock) add_value(&v, out, "clock_rate", watch_clock_rate());
+        visit_value(&v, out, "peak_bytes", (double)peak);
+        visit_value(&v, out, "peak_beyond_weights",
+                    (double)(peak - by_class[MEM_WEIGHT] - by_class[MEM_SCALE]));
+        if (!v.virtual_clock) visit_value(&v, out, "clock_rate", watch_clock_rate());
     }
     range_pop();
-    if (request->measure->profile) range_rows(&v, out);
-    point_row(&v, out, peak, site, phase);
+    if (request->measure->profile) visit_range_rows(&v, out);
+    visit_point_row(&v, out, peak, site, phase);
     visit_row(&v, out, &before, &after, probe_cost);
     if (w->dispose) w->dispose(v.self);
     log->head->stage = STAGE_IDLE;
