@@ -24,6 +24,13 @@ fastest() {
     done
     echo $((least / 1000000))
 }
+# measure NAME: $work/NAME.toml to .h5 and .txt; what was said is shown where it fails
+measure() {
+    "$program" run "$work/$1.toml" -o "$work/$1.h5" --no-plot --quiet >"$work/$1.txt" 2>&1 || {
+        cat "$work/$1.txt"
+        return 1
+    }
+}
 # value RESULT CASE METRIC: the median of a row's metric
 value() {
     "$program" export "$1" --format tsv 2>/dev/null | awk -F '\t' -v case_name="$2" -v metric="$3" '
@@ -51,7 +58,7 @@ bench_commands() {
         seq -f '"%.0f us"' -s ', ' 1 1000
         printf ']\n'
     } >"$work/rows.toml"
-    "$program" run "$work/rows.toml" -o "$work/rows.h5" --no-plot --quiet >/dev/null || return 1
+    measure rows || return 1
     echo "bench show, 1,000 rows and 10^6 samples: $(fastest 5 "$program" show "$work/rows.h5") ms (goal: at most 300)"
 }
 
@@ -63,6 +70,8 @@ question = "How near do decode and prefill come to what this machine gives?"
 [model]
 shape = "seed-0.5b"
 type = "bf16"
+[device]
+kind = "cpu"
 [measure]
 budget = "60 s"
 rounds = 5
@@ -83,27 +92,24 @@ TOML
 bench_speed() {
     echo "== seed-0.5b bf16 on cpu (goals: decode at 0.70 of the read bandwidth, prefill of 512 at 0.50 of the FMA peak)"
     speed_protocol prefill >"$work/speed.toml"
-    "$program" run "$work/speed.toml" --device cpu -o "$work/speed.h5" --no-plot --quiet >"$work/speed.txt" || {
-        cat "$work/speed.txt"
-        return 1
-    }
+    measure speed || return 1
     echo "decode: MBU $(value "$work/speed.h5" decode mbu)   prefill of 512: MFU $(value "$work/speed.h5" prefill mfu)"
     cat "$work/speed.txt"
 }
 
 bench_fair() {
     echo "== one core taken by another process (goal: decode loses no more than that core, and its rows say 'disturbed')"
-    speed_protocol >"$work/fair.toml"
-    cores=$(nproc)
-    "$program" run "$work/fair.toml" --device cpu -o "$work/alone.h5" --no-plot --quiet >/dev/null || return 1
+    speed_protocol >"$work/alone.toml"
+    speed_protocol >"$work/beside.toml"
+    measure alone || return 1
     taskset -c 0 sh -c 'while :; do :; done' &
     busy=$!
-    "$program" run "$work/fair.toml" --device cpu -o "$work/beside.h5" --no-plot --quiet >/dev/null || return 1
+    measure beside || return 1
     kill "$busy"
     busy=
     alone=$(value "$work/alone.h5" decode decode_rate)
     beside=$(value "$work/beside.h5" decode decode_rate)
-    awk -v a="$alone" -v b="$beside" -v n="$cores" 'BEGIN {
+    awk -v a="$alone" -v b="$beside" -v n="$(nproc)" 'BEGIN {
         printf "decode: %.3g token/s alone, %.3g beside it: %.2f of it kept; %d of %d cores left is %.2f\n",
             a, b, b / a, n - 1, n, (n - 1) / n }'
     echo "flags of that row: $(flags "$work/beside.h5" decode)"
