@@ -189,3 +189,20 @@ char *hash_text(char out[17], uint64_t hash) {
     snprintf(out, 17, "%016" PRIx64, hash);
     return out;
 }
+
+void text_shell(struct text *t, const char *word) {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+    if (*word && strspn(word, plain) == strlen(word)) {
+        text_puts(t, word);
+        return;
+    }
+    text_puts(t, "'");
+    for (const char *c = word; *c; c++) {
+        if (*c == '\'')
+            text_puts(t, "'\\''"); /* ends the quotes, an escaped quote, begins them again */
+        else
+            text_add(t, c, 1);
+    }
+    text_puts(t, "'");
+}

@@ -56,6 +56,8 @@ int file_write(const char *path, const void *data, size_t len, struct err *);
 bool file_exists(const char *path);
 int make_dirs(const char *path, struct err *); /* like mkdir -p */
 
+/* A path or word as a shell takes it: quoted only where it must be. */
+void text_shell(struct text *, const char *word);
 /* JSON string escaping: appends "..." with quotes. */
 void text_json(struct text *, const char *s);
 /* XXH64 of bytes, as 16 hex digits. */

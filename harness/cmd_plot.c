@@ -14,6 +14,25 @@
 
 enum { ASCII_WIDTH = 90, ASCII_HEIGHT = 20 };
 
+/* Kinds of ours that do not suit a result stay refused. */
+static bool is_built_in(const char *kind) {
+    static const char *const ours[] = {"knee", "scaling", "roofline", "memory", "samples"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (!strcmp(kind, ours[i])) return true;
+    return false;
+}
+
+/* A script of the user's own among the plots: it gets whole tables and decides for itself. */
+static bool own_script(const char *kind) {
+    const char *scripts = data_folder("plots");
+    struct text path = {0};
+    if (!scripts || strchr(kind, '/')) return false;
+    text_printf(&path, "%s/%s.gp", scripts, kind);
+    bool there = file_exists(path.data) && strcmp(kind, "style") && !is_built_in(kind);
+    text_free(&path);
+    return there;
+}
+
 static const char *choose_kind(const struct tables *tables, const char *wanted, struct err *err) {
     const char *const *kinds = plot_kinds(tables);
     size_t n = 0;
@@ -27,6 +46,10 @@ static const char *choose_kind(const struct tables *tables, const char *wanted, 
     for (size_t i = 0; i < n; i++) {
         if (!strcmp(kinds[i], wanted)) return kinds[i];
         text_printf(&list, "%s%s", i ? ", " : "", kinds[i]);
+    }
+    if (own_script(wanted)) {
+        text_free(&list);
+        return wanted;
     }
     const char *near = text_nearest(wanted, kinds, n);
     err_set(err, ERR_INPUT, "no plot '%.60s' for this result%s%s%s (it has %s)", wanted,

@@ -133,39 +133,49 @@ static void head_line(const struct protocol *p, struct text *out) {
                 p->n_points == 1 ? "" : "s", rounds, rounds == 1 ? "" : "s", seconds);
 }
 
-static int dry_run(const struct protocol *p) {
-    struct text out = {0};
-    char a[40], b[40], c[40];
-    head_line(p, &out);
-    text_printf(
-        &out,
-        "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget; memory and traffic are exact)\n\n");
-    text_puts(&out, "  point");
-    text_pad(&out, 10);
-    text_puts(&out, "workload");
-    text_pad(&out, 22);
-    text_puts(&out, "row");
-    text_pad(&out, 56);
-    text_puts(&out, "memory");
-    text_pad(&out, 68);
-    text_puts(&out, "traffic");
-    text_pad(&out, 80);
-    text_puts(&out, "GFLOP\n");
+/* How wide the labels of the plan are, within what leaves room for the numbers. */
+static size_t label_width(const struct protocol *p) {
+    size_t most = 3;
     for (size_t i = 0; i < p->n_points; i++) {
         const struct point *point = &p->points[i];
-        text_printf(&out, "  %5zu", i);
-        text_pad(&out, 10);
-        text_printf(&out, "%s", point->workload->name);
-        text_pad(&out, 22);
-        text_printf(&out, "%s%s%s", point->case_name, *point->case_name ? " " : "", point->label);
-        text_pad(&out, 56);
-        text_puts(&out, format_bytes_si(
-                            a, sizeof a,
-                            (double)(plan_live_bytes(&point->plan) + point->plan.host_bytes)));
-        text_pad(&out, 68);
-        text_puts(&out, format_bytes_si(b, sizeof b, plan_bytes(&point->plan)));
-        text_pad(&out, 80);
-        text_printf(&out, "%s\n", format_number(c, sizeof c, plan_flops(&point->plan) * 1e-9, 4));
+        size_t width = utf8_width(point->case_name) + 1 + utf8_width(point->label);
+        if (width > most) most = width;
+    }
+    return most < 60 ? most : 60;
+}
+
+static void plan_line(struct text *out, size_t width, const char *const *cells) {
+    const size_t columns[] = {2, 10, 22, 24 + width, 36 + width, 48 + width};
+    for (int i = 0; i < 6; i++) {
+        text_pad(out, columns[i]);
+        text_printf(out, "%s%s", cells[i], i < 5 ? "  " : "\n");
+    }
+}
+
+static int dry_run(const struct protocol *p) {
+    struct text out = {0};
+    size_t width = label_width(p);
+    head_line(p, &out);
+    text_puts(
+        &out,
+        "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget; memory and "
+        "traffic are exact)\n\n");
+    plan_line(&out, width,
+              (const char *const[]){"point", "workload", "row", "memory", "traffic", "GFLOP"});
+    for (size_t i = 0; i < p->n_points; i++) {
+        const struct point *point = &p->points[i];
+        char number[24], memory[40], traffic[40], flops[40];
+        struct text label = {0};
+        double held = (double)(plan_live_bytes(&point->plan) + point->plan.host_bytes);
+        snprintf(number, sizeof number, "%5zu", i);
+        text_printf(&label, "%s%s%s", point->case_name, *point->case_name ? " " : "", point->label);
+        plan_line(&out, width,
+                  (const char *const[]){
+                      number, point->workload->name, label.data,
+                      format_bytes_si(memory, sizeof memory, held),
+                      format_bytes_si(traffic, sizeof traffic, plan_bytes(&point->plan)),
+                      format_number(flops, sizeof flops, plan_flops(&point->plan) * 1e-9, 4)});
+        text_free(&label);
     }
     print_text(stdout, &out);
     return EXIT_OK;
@@ -179,9 +189,12 @@ static bool want_colour(void) {
 static void next_commands(const struct tables *tables, const char *h5, struct text *out) {
     const struct table *t = tables_peek(tables, "points");
     const char *workload = table_rows(t) ? table_text(t, table_rows(t) - 1, "workload") : "null";
+    struct text path = {0};
+    text_shell(&path, h5);
     text_printf(out,
                 "  next: bench show --facts %s · bench plot %s --kind samples · bench help %s\n",
-                h5, h5, workload);
+                path.data, path.data, workload);
+    text_free(&path);
 }
 
 /* Table, curve and pictures of a finished file; the same words as `bench show`. */

@@ -167,8 +167,23 @@ static void hashes_as_xxh64(void **state) {
     assert_string_equal(hash_text(out, 0xab), "00000000000000ab");
 }
 
+static void test_shell(void **state) {
+    (void)state;
+    static const char *const words[][2] = {
+        {"runs/a-1.h5", "runs/a-1.h5"}, {"a clone/x.h5", "'a clone/x.h5'"},
+        {"it's", "'it'\\''s'"},         {"", "''"},
+        {"$HOME", "'$HOME'"},           {"ä", "'ä'"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct text t = {0};
+        text_shell(&t, words[i][0]);
+        assert_string_equal(t.data, words[i][1]);
+        text_free(&t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shell),
         cmocka_unit_test(buffers_grow_and_stay_terminated),
         cmocka_unit_test(prints_the_same_under_any_locale),
         cmocka_unit_test(pads_to_display_columns),
