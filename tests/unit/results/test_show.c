@@ -53,11 +53,11 @@ static void whole_table(void **state) {
     has(text, "read 20.00 \xc2\xb1 0.07 GB/s"); /* t(9) 0.1 / sqrt(10) */
     has(text, "ceilings (ceiling)");
     line = line_of(text, "batch ");
-    for (const char *const *head = (const char *const[]){"time ms", "token/s",
-                                                         "\xc3\x97"
-                                                         "1",
-                                                         "latency \xc3\x97", "kv_bytes", "MBU",
-                                                         "witness", "state", NULL};
+    for (const char *const *head =
+             (const char *const[]){"time ms", "token/s",
+                                   "\xc3\x97"
+                                   "1",
+                                   "latency \xc3\x97", "kv_bytes", "MBU", "witness", "state", NULL};
          *head; head++)
         has(line, *head);
     free(line);
