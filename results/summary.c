@@ -30,7 +30,9 @@ const struct metric summary_metrics[] = {
     {"flop_rate", "FLOP/s", "ledger FLOPs of one execution / its time", BETTER_HIGHER, false},
     {"mbu", "1", "bandwidth / measured read bandwidth", BETTER_HIGHER, false},
     {"mfu", "1", "flop_rate / measured peak of the binding type", BETTER_HIGHER, false},
-    {"ttft", "ms", "first token ready - start of the execution", BETTER_LOWER, false},
+    {"ttft", "ms",
+     "first token ready - start of the execution; only where it begins with a prefill",
+     BETTER_LOWER, false},
     {"itl", "ms",
      "one value per token after the first; a step of several tokens is shared among them",
      BETTER_LOWER, false},
@@ -419,6 +421,13 @@ static void emit_phases(struct work_in_progress *w, int64_t point) {
     series_free(&rate);
 }
 
+static bool has_phase(const struct work_in_progress *w, int64_t point, const char *name) {
+    const struct table *phases = tables_peek(w->ts, "phases");
+    for (int64_t i = w->x.point_phases[point]; i < w->x.point_phases[point + 1]; i++)
+        if (!strcmp(table_text(phases, w->x.phase_row[i], "name"), name)) return true;
+    return false;
+}
+
 static void emit_tokens(struct work_in_progress *w, int64_t point) {
     static const struct {
         const char *name, *unit;
@@ -429,7 +438,11 @@ static void emit_tokens(struct work_in_progress *w, int64_t point) {
                              [TOKEN_N_OUT] = {"n_out", "token"}};
     struct series s[N_TOKEN_METRICS] = {0};
     if (series_tokens(&w->x, point, s)) {
-        for (int k = 0; k < N_TOKEN_METRICS; k++) emit_new(w, point, is[k].name, is[k].unit, &s[k]);
+        for (int k = 0; k < N_TOKEN_METRICS; k++) {
+            if (k == TOKEN_TTFT && !has_phase(w, point, "prefill"))
+                continue; /* a step is no start */
+            emit_new(w, point, is[k].name, is[k].unit, &s[k]);
+        }
         int64_t excluded = (int64_t)(s[TOKEN_E2E].n - s[TOKEN_TPOT].n);
         if (excluded)
             emit_exact(w->ts, point, "tpot_excluded", "request", (double)excluded,
