@@ -201,7 +201,7 @@ static void token_metrics(void **state) {
     static const int64_t marks[][3] = {{1, 1, 5},           {2, 1, 6},           {1, 1, 7},
                                        {1, 1, 8},           {70000000001, 2, 9}, {1, 3, 14},
                                        {70000000001, 1, 15}};
-    add_phase(ts, p, 0, "decode", "token", 10, true);
+    add_phase(ts, p, 0, "prefill", "token", 10, true); /* TTFT is where a prefill begins */
     for (int64_t s = 0; s < 2; s++) { /* the second execution is the same: nothing leaks over */
         add_sample(ts, v, s, 20000000, 1);
         for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
@@ -227,7 +227,7 @@ static void tokens_without_samples(void **state) {
     (void)state;
     struct tables *ts = tables_create();
     int64_t p = add_point(ts, "simulated", 0, 0), v = add_visit(ts, p, 0, "ok");
-    add_phase(ts, p, 0, "decode", "token", 2, true);
+    add_phase(ts, p, 0, "prefill", "token", 2, true);
     add_mark(ts, v, 0, 0, 0, 1, 4000000);
     add_mark(ts, v, 0, 0, 0, 1, 6000000);
     compute(ts);
@@ -264,6 +264,37 @@ static int64_t add_timed(struct tables *ts, double bytes, double flops, int64_t 
         for (int64_t i = 0; i < 4; i++) add_sample(ts, v, i, wall_ns + i % 2 * 1000, 1);
     }
     return p;
+}
+
+/* A decode step on a filled cache is no start of a request: it has tokens, and no TTFT. */
+static void no_ttft_without_prefill(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    int64_t p = add_point(ts, "decode", 0, 0), v = add_visit(ts, p, 0, "ok");
+    add_phase(ts, p, 0, "decode", "token", 2, true);
+    add_mark(ts, v, 0, 0, 0, 1, 4000000);
+    add_mark(ts, v, 0, 0, 0, 1, 6000000);
+    compute(ts);
+    assert_string_equal(unit_of(ts, p, "ttft"), "absent");
+    near(GET(p, "itl", "mean"), 2);
+    tables_close(&ts);
+}
+
+/* Beyond in the mean, but the rounds do not agree on it; and one round, which has no interval: no
+ * verdict. */
+static void beyond_by_chance(void **state) {
+    (void)state;
+    static const int64_t wall[] = {30000000, 60000000, 35000000, 45000000, 40000000};
+    struct tables *ts = tables_create();
+    add_ceilings(ts);
+    int64_t p = add_point(ts, "decode", 1e9, 1e9), q = add_point(ts, "decode", 1e9, 1e9);
+    for (int64_t r = 0; r < 5; r++) add_sample(ts, add_visit(ts, p, r, "ok"), 0, wall[r], 1);
+    add_sample(ts, add_visit(ts, q, 0, "ok"), 0, 30000000, 1);
+    compute(ts);
+    assert_true(GET(p, "mbu", "mean") > 1.1 && GET(q, "mbu", "mean") > 1.6);
+    assert_string_equal(of_point(ts, p, "state"), "ok");
+    assert_string_equal(of_point(ts, q, "state"), "ok");
+    tables_close(&ts);
 }
 
 static void shares_of_the_ceilings(void **state) {
@@ -554,6 +585,8 @@ int main(void) {
         cmocka_unit_test(controls),
         cmocka_unit_test(failed_samples_do_not_count),
         cmocka_unit_test(twice_is_once),
+        cmocka_unit_test(no_ttft_without_prefill),
+        cmocka_unit_test(beyond_by_chance),
         cmocka_unit_test(broken_indices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
