@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole path within one process: protocol, schedule, worker, journal, file; on the fake device.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/text.h"
+#include "harness/head.h"
+#include "harness/supervisor.h"
+#include "results/store.h"
+#include "results/summary.h"
+
+struct run_rig {
+    char folder[64], journal[96], h5[96];
+    struct protocol *protocol;
+    struct tables *result;
+    struct supervision s;
+};
+
+static void rig_run(struct run_rig *r, const char *text, const char *const *sets, size_t n_sets,
+                    const struct tables *earlier) {
+    struct err err = {0};
+    struct problems *problems = problems_create();
+    struct protocol_request request = {
+        .path = "test.toml", .text = text, .sets = sets, .n_sets = n_sets};
+    struct journal *journal = NULL;
+    struct facts none = {0};
+    if (!r->folder[0]) {
+        snprintf(r->folder, sizeof r->folder, "/tmp/bench-supervisor-XXXXXX");
+        assert_non_null(mkdtemp(r->folder));
+        snprintf(r->journal, sizeof r->journal, "%s/x.journal", r->folder);
+        snprintf(r->h5, sizeof r->h5, "%s/x.h5", r->folder);
+    }
+    int code = protocol_load(&r->protocol, &request, problems, &err);
+    if (code || !r->protocol) {
+        struct text out = {0};
+        problems_print(problems, &out);
+        fail_msg("%s %s", err.text, out.data ? out.data : "");
+    }
+    problems_close(&problems);
+    if (earlier) {
+        assert_int_equal(journal_resume(&journal, r->journal, &err), 0);
+    } else {
+        struct tables *head = tables_create();
+        head_tables(r->protocol, &none, head);
+        assert_int_equal(journal_create(&journal, r->journal, &err), 0);
+        assert_int_equal(journal_append(journal, JOURNAL_HEAD, head, &err), 0);
+        tables_close(&head);
+    }
+    r->s = (struct supervision){.protocol = r->protocol,
+                                .journal = journal,
+                                .no_isolate = true,
+                                .quiet = true,
+                                .earlier = earlier};
+    code = supervise(&r->s, &err);
+    if (code) fail_msg("%s", err.text);
+    journal_close(&journal);
+    code = store_build(r->journal, r->h5, &err);
+    if (code) fail_msg("%s", err.text);
+    code = store_read(&r->result, r->h5, NULL, &err);
+    if (code) fail_msg("%s", err.text);
+}
+
+static void rig_end(struct run_rig *r) {
+    tables_close(&r->result);
+    protocol_close(&r->protocol);
+    unlink(r->journal);
+    unlink(r->h5);
+    rmdir(r->folder);
+}
+
+static const char text[] =
+    "title = 't'\nquestion = 'q'\n"
+    "workload = { name = 'null' }\n"
+    "device = { kind = 'fake' }\n"
+    "[measure]\nrounds = 4\nstop = 'samples'\nsamples = 12\nbudget = '1000 s'\n"
+    "[[sweep]]\ndevice.time = ['1 ms', '2 ms', '5 ms']\n";
+
+static void test_exact_run(void **state) {
+    (void)state;
+    struct run_rig r = {0};
+    rig_run(&r, text, NULL, 0, NULL);
+    assert_true(r.s.complete);
+    const struct table *visits = tables_peek(r.result, "visits"),
+                       *samples = tables_peek(r.result, "samples");
+    assert_int_equal(table_rows(visits), 4 * 4);
+    assert_int_equal(table_rows(samples), 4 * 4 * 12);
+    static const double ms[] = {1, 2, 5};
+    for (int64_t p = 0; p < 3; p++) {
+        assert_true(fabs(summary_get(r.result, p, "time", "mean") - ms[p]) < 1e-12);
+        assert_string_equal(table_text(tables_peek(r.result, "points"), p, "state"), "ok");
+        assert_int_equal(summary_get(r.result, p, "time", "n_rounds"), 4);
+        assert_int_equal(summary_get(r.result, p, "time", "n"), 4 * 12); /* the control stays out */
+    }
+    rig_end(&r);
+}
+
+/* The order of visits moves no row, also when the device remembers what came before. */
+static void test_order_moves_nothing(void **state) {
+    (void)state;
+    double mean[3][3], half[3][3];
+    for (int k = 0; k < 3; k++) {
+        char seed[32];
+        snprintf(seed, sizeof seed, "measure.seed=%d", k + 1);
+        const char *const sets[] = {seed, "device.noise=0.05", "device.noise_kind=ar1",
+                                    "device.round_noise=0.02", "measure.rounds=8"};
+        struct run_rig r = {0};
+        rig_run(&r, text, sets, 5, NULL);
+        for (int64_t p = 0; p < 3; p++) {
+            mean[k][p] = summary_get(r.result, p, "time", "mean");
+            half[k][p] = (summary_get(r.result, p, "time", "ci_hi") -
+                          summary_get(r.result, p, "time", "ci_lo")) /
+                         2;
+            assert_true(half[k][p] > 0);
+        }
+        rig_end(&r);
+    }
+    for (int p = 0; p < 3; p++)
+        for (int k = 1; k < 3; k++)
+            assert_true(fabs(mean[k][p] - mean[0][p]) < 2 * (half[k][p] + half[0][p]));
+}
+
+/* Visits that a journal holds are not measured again; the rest is. */
+static void test_resume(void **state) {
+    (void)state;
+    struct run_rig r = {0};
+    struct err err = {0};
+    rig_run(&r, text, NULL, 0, NULL);
+    /* Cut the journal behind its fifth visit. */
+    char *data = NULL;
+    size_t len, at = 0;
+    assert_int_equal(file_read(r.journal, 1 << 26, &data, &len, &err), 0);
+    for (int frame = 0; frame < 1 + 5; frame++) {
+        uint64_t body;
+        memcpy(&body, data + at + 8, 8);
+        at += 24 + body;
+    }
+    assert_true(at < len);
+    assert_int_equal(truncate(r.journal, (off_t)at + 13), 0); /* and a torn one */
+    free(data);
+    struct tables *earlier = tables_create();
+    int64_t visits = 0;
+    int torn = 0;
+    assert_int_equal(journal_read(r.journal, earlier, &visits, &torn, &err), 0);
+    assert_int_equal(visits, 5);
+    assert_int_equal(torn, 1);
+    tables_close(&r.result);
+    protocol_close(&r.protocol);
+    rig_run(&r, text, NULL, 0, earlier);
+    assert_true(r.s.complete);
+    const struct table *t = tables_peek(r.result, "visits");
+    assert_int_equal(table_rows(t), 16);
+    bool seen[16] = {0};
+    for (int64_t i = 0; i < 16; i++) {
+        int64_t v = table_int(t, i, "visit");
+        assert_true(v >= 0 && v < 16 && !seen[v]);
+        seen[v] = true;
+    }
+    tables_close(&earlier);
+    rig_end(&r);
+}
+
+/* 3 s executions under a 20 s budget: it ends within the budget and one execution, and says why
+ * there are fewer rounds. */
+static void test_budget_ends(void **state) {
+    (void)state;
+    static const char *const sets[] = {"sweep.device.time=['3 s']", "measure.stop=precision",
+                                       "measure.budget=20 s", "measure.rounds=0"};
+    struct run_rig r = {0};
+    static const char one[] = "title = 't'\nquestion = 'q'\nworkload = { name = 'null' }\n"
+                              "device = { kind = 'fake' }\n[measure]\nbudget = '20 s'\n"
+                              "[[sweep]]\ndevice.time = ['1 ms']\n";
+    rig_run(&r, one, sets, 3, NULL);
+    double seconds = 0;
+    const struct table *t = tables_peek(r.result, "visits");
+    for (int64_t i = 0; i < table_rows(t); i++) seconds += table_real(t, i, "seconds");
+    assert_true(seconds <= 20 + 3.001);
+    assert_true(seconds > 0);
+    assert_non_null(strstr(r.s.why_ended, "budget"));
+    rig_end(&r);
+}
+
+/* Memory of the device is too small: the row says so and has no number, the others stand. */
+static void test_oom_row(void **state) {
+    (void)state;
+    static const char tight[] =
+        "title = 't'\nquestion = 'q'\n"
+        "device = { kind = 'fake', memory = '2 MB' }\nmodel = { shape = 'tiny', type = 'f32' }\n"
+        "[measure]\nrounds = 2\nstop = 'samples'\nsamples = 5\n"
+        "[[case]]\nname = 'fits'\nworkload = { name = 'decode', context = 8, batch = 1 }\n"
+        "[[case]]\nname = 'large'\nworkload = { name = 'decode', context = 4000, batch = 64 }\n";
+    struct run_rig r = {0};
+    rig_run(&r, tight, NULL, 0, NULL);
+    const struct table *t = tables_peek(r.result, "points");
+    assert_string_equal(table_text(t, 0, "state"), "ok");
+    assert_string_equal(table_text(t, 1, "state"), "oom");
+    assert_true(table_text(t, 1, "reason")[0] != 0);
+    assert_true(isnan(summary_get(r.result, 1, "time", "mean")));
+    assert_false(isnan(summary_get(r.result, 0, "time", "mean")));
+    assert_int_equal(summary_exit(r.result), 3);
+    rig_end(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact_run), cmocka_unit_test(test_order_moves_nothing),
+        cmocka_unit_test(test_resume),    cmocka_unit_test(test_budget_ends),
+        cmocka_unit_test(test_oom_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
