@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +36,10 @@ enum {
     FORGET_NS = 1000000000
 };
 
+/* The caller cannot be left out: when it is preempted this often in a window of work, it changes
+ * places with another thread. */
+enum { WINDOW_NS = 25000000, WINDOW_MOST_NS = 250000000, PREEMPTED_OFTEN = 3 };
+
 struct range { /* of one thread */
     _Alignas(
         64) _Atomic uint64_t next; /* of its part of the items: job number << 32 | next unclaimed */
@@ -46,7 +51,9 @@ struct range { /* of one thread */
 struct worker {
     struct pool *pool;
     pthread_t thread;
-    int index, cpu; /* cpu < 0: not pinned */
+    int index;
+    _Atomic int cpu; /* < 0: not pinned */
+    _Atomic pid_t tid;
 };
 
 struct pool {
@@ -59,6 +66,8 @@ struct pool {
     _Atomic int64_t grain;
     _Atomic(pool_fn *) fn;
     _Atomic(void *) ctx;
+    int64_t window_began, preempted; /* the caller's count of preemptions at the window's begin */
+    int partner;                     /* the thread that it changed places with last */
     int64_t piece_began;
     int64_t longest;                     /* the caller's longest piece of the job, ns */
     _Alignas(64) _Atomic uint32_t stop;  /* threads that are away sleep on it */
@@ -190,12 +199,43 @@ static void publish(struct pool *pool) {
     if (atomic_load(&pool->sleepers) > 0) futex_wake(&pool->epoch, pool->n);
 }
 
+static int64_t times_preempted(void) {
+    struct rusage usage = {0};
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nivcsw;
+}
+
+/* Another process has taken the caller's CPU: the caller takes that of a thread which is not held
+ * up itself. */
+static void leave_taken_cpu(struct pool *pool) {
+    const int64_t now = clock_ns(), window = now - pool->window_began;
+    if (!pool->pinned || window < WINDOW_NS) return;
+    const int64_t before = pool->preempted;
+    pool->window_began = now;
+    pool->preempted = times_preempted();
+    if (window > WINDOW_MOST_NS || pool->preempted - before < PREEMPTED_OFTEN) return;
+    for (int i = 0; i < pool->n - 1; i++) {
+        pool->partner = pool->partner % (pool->n - 1) + 1;
+        struct worker *other = &pool->workers[pool->partner];
+        if (atomic_load(&pool->ranges[pool->partner].away_until) > now ||
+            atomic_load(&other->tid) == 0)
+            continue;
+        const int cpu = atomic_load(&pool->workers[0].cpu);
+        atomic_store(&pool->workers[0].cpu, atomic_load(&other->cpu));
+        atomic_store(&other->cpu, cpu);
+        topology_pin(0, atomic_load(&pool->workers[0].cpu));
+        topology_pin(atomic_load(&other->tid), cpu);
+        return;
+    }
+}
+
 void pool_run(struct pool *pool, int64_t n, int64_t grain, int64_t serial, pool_fn *fn, void *ctx) {
     if (n <= 0) return;
     if (pool->n == 1 || n <= serial || n == 1) {
         fn(ctx, 0, n, 0);
         return;
     }
+    leave_taken_cpu(pool);
     uint32_t epoch = atomic_load_explicit(&pool->epoch, memory_order_relaxed) + 1;
     for (int i = 0; i < pool->n; i++)
         atomic_store_explicit(&pool->ranges[i].next, (uint64_t)epoch << 32 | UINT32_MAX,
@@ -229,7 +269,8 @@ static void stay_away(struct pool *pool, const struct range *own) {
 static void *worker_main(void *arg) {
     struct worker *w = arg;
     struct range *own = &w->pool->ranges[w->index];
-    if (w->cpu >= 0) topology_pin(w->cpu);
+    if (atomic_load(&w->cpu) >= 0) topology_pin(0, atomic_load(&w->cpu));
+    atomic_store(&w->tid, (pid_t)syscall(SYS_gettid));
     for (uint32_t seen = 0;;) {
         seen = wait_for_job(w->pool, seen);
         if (atomic_load_explicit(&w->pool->stop, memory_order_acquire)) return NULL;
@@ -269,6 +310,7 @@ int pool_create(struct pool **out, int n, const int *cpus, struct err *err) {
         return ERR_SYSTEM;
     }
     pool->pinned = cpus != NULL;
+    atomic_store(&pool->workers[0].cpu, pool->pinned ? cpus[0] : -1);
     if (pool->pinned) topology_pin_caller(cpus[0]);
     *out = pool;
     return 0;

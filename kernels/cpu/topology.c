@@ -34,18 +34,18 @@ static pthread_mutex_t pin_mutex = PTHREAD_MUTEX_INITIALIZER;
 static cpu_set_t before_pins;
 static int n_pins;
 
-void topology_pin(int cpu) {
+void topology_pin(int tid, int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
+    sched_setaffinity(tid, sizeof set, &set);
 }
 
 void topology_pin_caller(int cpu) {
     pthread_mutex_lock(&pin_mutex);
     if (n_pins++ == 0) sched_getaffinity(0, sizeof before_pins, &before_pins);
     pthread_mutex_unlock(&pin_mutex);
-    topology_pin(cpu);
+    topology_pin(0, cpu);
 }
 
 void topology_unpin_caller(void) {

@@ -18,8 +18,9 @@ struct topology {
 };
 
 void topology_read(struct topology *);
-/* Binds the calling thread to a CPU. A CPU taken away meanwhile: it stays where it may run. */
-void topology_pin(int cpu);
+/* Binds a thread (0: the caller) to a CPU. A CPU taken away meanwhile: it stays where it may run.
+ */
+void topology_pin(int tid, int cpu);
 /* The same for a thread that goes on after the device is closed: the first call notes where it was
    allowed before, which topology_read goes on to answer; the last unpin gives it back. */
 void topology_pin_caller(int cpu);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -258,6 +259,50 @@ static void the_caller_gets_its_cpus_back(void **state) {
     assert_true(CPU_EQUAL(&before, &after));
 }
 
+static void *burn(void *arg) {
+    _Atomic bool *stop = arg;
+    while (!atomic_load(stop)) {}
+    return NULL;
+}
+
+static void work_a_little(void *ctx, int64_t begin, int64_t end, int thread) {
+    (void)ctx, (void)begin, (void)end, (void)thread;
+    const int64_t until = clock_ns() + 20000;
+    while (clock_ns() < until) {}
+}
+
+/* When others have taken the caller's CPU, it moves to another of the pool's own. */
+static void the_caller_leaves_a_cpu_that_is_taken(void **state) {
+    (void)state;
+    cpu_set_t allowed, one;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    int cpus[2], n = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++)
+        if (CPU_ISSET(cpu, &allowed)) cpus[n++] = cpu;
+    if (n < 2) skip();
+    _Atomic bool stop = false;
+    pthread_t thread;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[0], &one);
+    assert_int_equal(pthread_create(&thread, NULL, burn, &stop), 0);
+    assert_int_equal(pthread_setaffinity_np(thread, sizeof one, &one), 0);
+    struct pool *pool = NULL;
+    struct err err = {0};
+    assert_int_equal(pool_create(&pool, 2, cpus, &err), 0);
+    const int64_t until = clock_ns() + 20000000000;
+    bool moved = false;
+    while (!moved && clock_ns() < until) {
+        pool_run(pool, 16, 1, 0, work_a_little, NULL);
+        moved = sched_getcpu() == cpus[1];
+    }
+    pool_close(&pool);
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    assert_true(moved);
+    assert_int_equal(sched_getaffinity(0, sizeof one, &one), 0);
+    assert_true(CPU_EQUAL(&allowed, &one));
+}
+
 static void touch(void *ctx, int64_t begin, int64_t end, int thread) {
     (void)ctx, (void)begin, (void)end, (void)thread;
 }
@@ -287,6 +332,7 @@ int main(void) {
         cmocka_unit_test(others_help_a_thread_that_is_held_up),
         cmocka_unit_test(a_late_thread_stays_away_for_a_while),
         cmocka_unit_test(the_caller_gets_its_cpus_back),
+        cmocka_unit_test(the_caller_leaves_a_cpu_that_is_taken),
         cmocka_unit_test(idle_threads_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
