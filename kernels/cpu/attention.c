@@ -144,7 +144,7 @@ static void multiply(const struct attention *job, float *c, int64_t ldc, const f
                      .panels = panels,
                      .ahead = panels};
     for (int32_t i = 0; i < n; i++) {
-        const int32_t r0 = m * i / n, r1 = m * (i + 1) / n;
+        const int32_t r0 = cpu_tile_row(m, i, n, kernels), r1 = cpu_tile_row(m, i + 1, n, kernels);
         t.m = r1 - r0;
         t.x = x + r0 * ldx;
         t.c = c + r0 * ldc;

@@ -117,6 +117,15 @@ void cpu_read(struct device *, const void *, int64_t, float *);
 void cpu_triad(struct device *, float *, const float *, const float *, float, int64_t);
 void cpu_fma_peak(struct device *, enum dtype, int64_t);
 
+/* Where tile i of n begins: all about as high, save that one or two rows too many make a last tile
+   of two, since tiles of two are quick (they take two panels at once) and those of three and four
+   keep too few sums going to hide their latency. */
+static inline int32_t cpu_tile_row(int32_t m, int i, int n, const struct cpu_kernels *kernels) {
+    const int32_t rest = m % kernels->rows;
+    if (kernels->even || n == 1 || rest < 1 || rest > 2) return m * i / n;
+    return i == n ? m : (m - 2) * i / (n - 1);
+}
+
 /* Where the cache keeps (sequence s, head, position p): index of its int8 scale, and of its first
  * value / d_h. */
 static inline int64_t cpu_kv_place(const struct kv *kv, int32_t s, int32_t head, int32_t p) {

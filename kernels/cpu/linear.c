@@ -26,15 +26,6 @@ struct product {
     int64_t n, up;       /* columns of y; SwiGLU: the place of the first row of `up`, or 0 */
 };
 
-/* Where tile i of n begins: all about as high, save that one or two rows too many make a last tile
-   of two, since tiles of two are quick (they take two panels at once) and those of three and four
-   keep too few sums going to hide their latency. */
-static int32_t first_row(int32_t m, int i, int n, const struct cpu_kernels *kernels) {
-    const int32_t rest = m % kernels->rows;
-    if (kernels->even || n == 1 || rest < 1 || rest > 2) return m * i / n;
-    return i == n ? m : (m - 2) * i / (n - 1);
-}
-
 /* acc (m, n_panels * 16), ldc apart = x (m, K) * panels first ... */
 static void multiply(const struct product *job, const float *x, int32_t m, int64_t first,
                      int n_panels, float *acc, int64_t ldc) {
@@ -57,8 +48,8 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
             t.panels = w->data + (first + p) * w->panel_bytes + k0 * bytes;
             t.ahead_step = (int)(2 * bytes) / n_tiles;
             for (int i = 0; i < n_tiles; i++) {
-                const int32_t r0 = first_row(m, i, n_tiles, kernels);
-                const int32_t r1 = first_row(m, i + 1, n_tiles, kernels);
+                const int32_t r0 = cpu_tile_row(m, i, n_tiles, kernels);
+                const int32_t r1 = cpu_tile_row(m, i + 1, n_tiles, kernels);
                 t.m = r1 - r0;
                 t.x = x + r0 * job->ldx + k0;
                 t.c = acc + r0 * ldc + p * PANEL;

@@ -128,9 +128,9 @@ ONE void v16_to_f16(uint16_t *p, v16 v) {
     for (int i = 0; i < 16; i++) p[i] = f16_from_f32(from[i]);
 }
 
-ONE void v16_block(float out[16][16], const float *in, int64_t ld) {
+ONE void v16_block(float *out, const float *in, int64_t ld) {
     for (int i = 0; i < 16; i++)
-        for (int j = 0; j < 16; j++) out[i][j] = in[j * ld + i];
+        for (int j = 0; j < 16; j++) out[16 * i + j] = in[j * ld + i];
 }
 
 ONE v16 w_f32(const void *p) { return v16_load(p); }
