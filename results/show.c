@@ -13,7 +13,7 @@
 #include "results/show_parts.h"
 #include "results/summary.h"
 
-enum { FLAG_ROWS_MOST = 6, ODD_ROWS_MOST = 20, ROWS_NAMED = 5, COLUMN = 13 };
+enum { NOTICES_MOST = 32, ODD_ROWS_MOST = 20, ROWS_NAMED = 4, COLUMN = 13 };
 
 const char *const show_needs[] = {"protocol", "environment", "ceilings", "points",
                                   "phases",   "metrics",     "visits",   "summary",
@@ -230,81 +230,123 @@ static void without_quick(struct text *out, const char *list, const char *separa
     }
 }
 
-struct notice { /* rows of one state, with the same flags and reasons, are named together */
-    struct text said, rows;
+/* What the reason says of one flag: "flag: sentence", up to where another flag of the row begins.
+ */
+static void reason_of(const char *reason, const char *flag, struct text *out) {
+    size_t n = strlen(flag);
+    for (const char *at = reason; at && *at;) {
+        const char *end = strstr(at, "; ");
+        bool ours = !strncmp(at, flag, n) && at[n] == ':';
+        bool inner = out->len && !memchr(at, ':', end ? (size_t)(end - at) : strlen(at));
+        if (!ours && !inner && out->len) return;
+        if (ours || inner) {
+            const char *from = ours ? at + n + 1 : at;
+            while (*from == ' ') from++;
+            if (out->len) text_puts(out, "; ");
+            text_add(out, from, end ? (size_t)(end - from) : strlen(from));
+        }
+        at = end ? end + 2 : NULL;
+    }
+}
+
+struct notice { /* one state or flag, and the rows that have it */
+    struct text word, why, rows;
     int64_t n;
-    bool odd;
 };
 
 static void notice_free(struct notice *n) {
-    text_free(&n->said);
+    text_free(&n->word);
+    text_free(&n->why);
     text_free(&n->rows);
 }
 
-/* "oom, disturbed (reason)", empty where there is nothing to say. */
-static void row_words(const struct table *points, int64_t p, struct text *out) {
-    const char *state = table_text(points, p, "state");
-    struct text flags = {0}, reason = {0};
-    bool odd = *state && strcmp(state, "ok");
-    without_quick(&flags, table_text(points, p, "flags"), " ");
-    without_quick(&reason, table_text(points, p, "reason"), "; ");
-    if (odd || flags.len) {
-        text_printf(out, "%s%s%s", odd ? state : "", odd && flags.len ? ", " : "",
-                    flags.len ? flags.data : "");
-        if (reason.len) text_printf(out, " \xc2\xb7 %s", reason.data);
+/* The row goes to the notice of that word (and reason, where `same_reason` counts), or opens it;
+ * the first row's reason stands for all. False if there is no room. */
+static bool notice_add(struct notice *notices, int *n, int most, const char *word,
+                       const struct table *points, int64_t p, const char *why, bool same_reason) {
+    int at = 0;
+    while (at < *n && (strcmp(notices[at].word.data, word) ||
+                       (same_reason && strcmp(notices[at].why.data, why))))
+        at++;
+    if (at == most) return false;
+    struct notice *to = &notices[at];
+    if (at == *n) {
+        text_puts(&to->word, word);
+        text_add(&to->why, why, strlen(why));
+        (*n)++;
     }
-    text_free(&flags);
-    text_free(&reason);
+    if (to->n++ >= ROWS_NAMED) return true;
+    if (to->n > 1) text_puts(&to->rows, ", ");
+    row_name(points, p, &to->rows);
+    return true;
 }
 
-/* Into the notice that says the same, or a new one; false if there is no room. */
-static bool notice_add(struct notice *notices, int *n, const struct table *points, int64_t p,
-                       struct text *said) {
-    const char *state = table_text(points, p, "state");
-    bool odd = *state && strcmp(state, "ok");
-    int at = 0, alike = 0;
-    for (; at < *n && strcmp(notices[at].said.data, said->data); at++)
-        alike += notices[at].odd == odd;
-    if (at == *n) {
-        if (alike >= (odd ? ODD_ROWS_MOST : FLAG_ROWS_MOST)) return false;
-        notices[(*n)++] = (struct notice){.said = *said, .odd = odd};
-        *said = (struct text){0};
+static void notices_of_row(struct notice *notices, int *n, const struct table *points, int64_t p) {
+    struct text flags = {0};
+    without_quick(&flags, table_text(points, p, "flags"), " ");
+    for (const char *at = flags.data; at && *at;) {
+        size_t len = strcspn(at, " ");
+        struct text flag = {0}, why = {0};
+        text_add(&flag, at, len);
+        reason_of(table_text(points, p, "reason"), flag.data, &why);
+        notice_add(notices, n, NOTICES_MOST, flag.data, points, p, why.data ? why.data : "", false);
+        text_free(&flag);
+        text_free(&why);
+        at += len + (at[len] == ' ');
     }
-    struct notice *to = &notices[at];
-    if (to->n++ < ROWS_NAMED) {
-        if (to->n > 1) text_puts(&to->rows, ", ");
-        row_name(points, p, &to->rows);
-    }
-    return true;
+    text_free(&flags);
 }
 
 static void show_states(const struct tables *ts, const struct show_options *o, struct text *out) {
     const struct table *points = tables_peek(ts, "points");
-    struct notice notices[ODD_ROWS_MOST + FLAG_ROWS_MOST];
+    struct notice odd[ODD_ROWS_MOST] = {0};
     int n = 0;
     int64_t more = 0;
     for (int64_t p = 0; p < table_rows(points); p++) {
-        struct text said = {0};
-        row_words(points, p, &said);
-        if (said.len && !notice_add(notices, &n, points, p, &said)) more++;
-        text_free(&said);
+        const char *state = table_text(points, p, "state");
+        struct text reason = {0};
+        if (!*state || !strcmp(state, "ok")) continue;
+        without_quick(&reason, table_text(points, p, "reason"), "; ");
+        more += !notice_add(odd, &n, ODD_ROWS_MOST, state, points, p,
+                            reason.data ? reason.data : "", true);
+        text_free(&reason);
     }
     if (n) text_puts(out, "\n");
     for (int i = 0; i < n; i++) {
         struct text line = {0};
-        text_puts(&line, notices[i].rows.data);
-        if (notices[i].n > ROWS_NAMED)
-            text_printf(&line, " and %lld more", (long long)(notices[i].n - ROWS_NAMED));
-        text_printf(&line, ": %s", notices[i].said.data);
-        show_line(out, o->width, i ? "" : "flags", COLUMN, line.data);
+        text_puts(&line, odd[i].rows.data);
+        if (odd[i].n > ROWS_NAMED)
+            text_printf(&line, " and %lld more", (long long)(odd[i].n - ROWS_NAMED));
+        text_printf(&line, ": %s", odd[i].word.data);
+        if (odd[i].why.len) text_printf(&line, " \xc2\xb7 %s", odd[i].why.data);
+        show_line(out, o->width, i ? "" : "states", COLUMN, line.data);
         text_free(&line);
-        notice_free(&notices[i]);
+        notice_free(&odd[i]);
     }
     if (more) {
         char sentence[80];
-        snprintf(sentence, sizeof sentence, "and %lld more rows with a state or flags",
-                 (long long)more);
+        snprintf(sentence, sizeof sentence, "and %lld more rows that are not ok", (long long)more);
         show_line(out, o->width, "", COLUMN, sentence);
+    }
+}
+
+/* Each flag once, with the rows that carry it. */
+static void show_flags(const struct tables *ts, const struct show_options *o, struct text *out) {
+    const struct table *points = tables_peek(ts, "points");
+    struct notice notices[NOTICES_MOST] = {0};
+    int n = 0;
+    int64_t rows = table_rows(points);
+    for (int64_t p = 0; p < rows; p++) notices_of_row(notices, &n, points, p);
+    if (n) text_puts(out, "\n");
+    for (int i = 0; i < n; i++) {
+        struct text line = {0};
+        text_printf(&line, "%s: %lld of %lld rows (%s%s)", notices[i].word.data,
+                    (long long)notices[i].n, (long long)rows, notices[i].rows.data,
+                    notices[i].n > ROWS_NAMED ? ", ..." : "");
+        if (notices[i].why.len) text_printf(&line, " \xc2\xb7 %s", notices[i].why.data);
+        show_line(out, o->width, i ? "" : "flags", COLUMN, line.data);
+        text_free(&line);
+        notice_free(&notices[i]);
     }
 }
 
@@ -354,6 +396,7 @@ void show_tables(const struct tables *ts, const struct show_options *options, st
         show_published(ts, &o, out);
     }
     show_states(ts, &o, out);
+    show_flags(ts, &o, out);
     show_run(ts, &o, out);
     if (o.facts) show_facts(ts, &o, out);
 }
