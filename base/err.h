@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One error value: a code and one sentence. Fallible functions return 0 or the code and take it last. */
+/* One error value: a code and one sentence. Fallible functions return 0 or the code and take it
+ * last. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -20,10 +21,12 @@ struct err {
     char text[1000]; /* one sentence, no newline at the end; empty while code is 0 */
 };
 
-/* Writes code and sentence (printf style, cut at the buffer's end) and returns code. err may be NULL. */
+/* Writes code and sentence (printf style, cut at the buffer's end) and returns code. err may be
+ * NULL. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* As err_set, with ": " and the text of errno's value appended. */
-int err_system(struct err *err, int errno_value, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int err_system(struct err *err, int errno_value, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Puts "prefix: " before the sentence that is there already; returns err->code. */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a number of a row is called, its unit, and which way is better; and a small list of such numbers. */
+/* What a number of a row is called, its unit, and which way is better; and a small list of such
+ * numbers. */
 #ifndef BASE_METRIC_H
 #define BASE_METRIC_H
 #include <stdbool.h>
 #include <stdint.h>
 
 enum better { BETTER_NONE, BETTER_LOWER, BETTER_HIGHER };
-struct metric { /* a list ends with name NULL */
+struct metric {              /* a list ends with name NULL */
     const char *name, *unit; /* "decode_rate", "token/s" */
     const char *help;        /* one sentence; a rate names its numerator and its denominator */
     enum better better;
-    bool exact;              /* the same on every run: gated at tolerance 0, stored once, no interval */
+    bool exact; /* the same on every run: gated at tolerance 0, stored once, no interval */
 };
 
 #define VALUES_MOST 64
@@ -21,7 +22,8 @@ struct values {
         double v; /* NAN: no number */
     } items[VALUES_MOST];
 };
-void values_set(struct values *, const char *name, double v); /* replaces; more than VALUES_MOST are dropped */
-double values_get(const struct values *, const char *name);   /* NAN if absent */
+void values_set(struct values *, const char *name,
+                double v); /* replaces; more than VALUES_MOST are dropped */
+double values_get(const struct values *, const char *name); /* NAN if absent */
 
 #endif

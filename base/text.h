@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A growing byte buffer; zero-initialise to start empty; data is always zero-terminated once anything was added. */
+/* A growing byte buffer; zero-initialise to start empty; data is always zero-terminated once
+ * anything was added. */
 struct text {
     char *data;
     size_t len, cap;
@@ -16,36 +17,50 @@ struct text {
 void text_add(struct text *, const char *bytes, size_t n);
 void text_puts(struct text *, const char *s);
 void text_printf(struct text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void text_pad(struct text *, size_t column); /* spaces up to this display column of the current line (UTF-8 aware) */
+void text_pad(
+    struct text *,
+    size_t column); /* spaces up to this display column of the current line (UTF-8 aware) */
 void text_free(struct text *);
-/* vsnprintf and the locale under which all our numbers are written and read: C, whatever the user's is. */
-int text_vformat(char *buf, size_t size, const char *fmt, va_list) __attribute__((format(printf, 3, 0)));
+/* vsnprintf and the locale under which all our numbers are written and read: C, whatever the user's
+ * is. */
+int text_vformat(char *buf, size_t size, const char *fmt, va_list)
+    __attribute__((format(printf, 3, 0)));
 locale_t text_locale(void);
-char *text_take(struct text *); /* hands over the (non-NULL) malloc'ed string and empties the buffer */
+char *text_take(
+    struct text *); /* hands over the (non-NULL) malloc'ed string and empties the buffer */
 
-size_t utf8_width(const char *s);                   /* code points: what a column of a table needs */
+size_t utf8_width(const char *s); /* code points: what a column of a table needs */
 bool utf8_valid(const char *bytes, size_t n);
-/* The closest of n names by edit distance, or NULL if none is near (distance <= 1 + length/3, and below length). */
+/* The closest of n names by edit distance, or NULL if none is near (distance <= 1 + length/3, and
+ * below length). */
 const char *text_nearest(const char *word, const char *const *names, size_t n);
 
-/* Whole-text parsers; true if the whole of s is a number of that kind. Decimal point is '.', whatever the locale. */
-bool parse_i64(const char *s, int64_t *out);   /* optional sign; digits, '_' allowed between digits; 0x hex */
-bool parse_f64(const char *s, double *out);    /* finite only */
-bool parse_u64(const char *s, uint64_t *out);  /* decimal or 0x hex */
-/* "64", "4096 B", "1.5 GB" (SI), "2 GiB" (binary): bytes; unit is required unless the number is 0 or whole */
+/* Whole-text parsers; true if the whole of s is a number of that kind. Decimal point is '.',
+ * whatever the locale. */
+bool parse_i64(const char *s,
+               int64_t *out); /* optional sign; digits, '_' allowed between digits; 0x hex */
+bool parse_f64(const char *s, double *out);   /* finite only */
+bool parse_u64(const char *s, uint64_t *out); /* decimal or 0x hex */
+/* "64", "4096 B", "1.5 GB" (SI), "2 GiB" (binary): bytes; unit is required unless the number is 0
+ * or whole */
 bool parse_bytes(const char *s, int64_t *bytes);
-/* "90 s", "250 ms", "10 us", "5 ns", "2 min", "1 h": nanoseconds; a unit is required unless it is 0 */
+/* "90 s", "250 ms", "10 us", "5 ns", "2 min", "1 h": nanoseconds; a unit is required unless it is 0
+ */
 bool parse_time(const char *s, int64_t *ns);
 
-/* Formatters write at most size bytes and return buf. All follow measurement.md: no inf, no nan, '-' for NAN. */
+/* Formatters write at most size bytes and return buf. All follow measurement.md: no inf, no nan,
+ * '-' for NAN. */
 char *format_bytes_si(char *buf, size_t size, double bytes);  /* "26.03 GB" */
 char *format_bytes_iec(char *buf, size_t size, double bytes); /* "24.24 GiB" */
-char *format_time(char *buf, size_t size, double ns);         /* "53.1 ms": three or four significant digits */
-char *format_number(char *buf, size_t size, double v, int digits); /* significant digits; exponent from 1e15 and below 1e-5 */
-char *format_exact(char *buf, size_t size, double v); /* shortest text that reads back the same double; "" for NAN */
-char *format_thousands(char *buf, size_t size, int64_t v);    /* 1,234,567 */
-/* "53.1 +- 0.8" with a real plus-minus sign: the decimals follow the half width (two digits of it where they start below
-   3.55, else one: 1.1, 0.8); half NAN: no half */
+char *format_time(char *buf, size_t size,
+                  double ns); /* "53.1 ms": three or four significant digits */
+char *format_number(char *buf, size_t size, double v,
+                    int digits); /* significant digits; exponent from 1e15 and below 1e-5 */
+char *format_exact(char *buf, size_t size,
+                   double v); /* shortest text that reads back the same double; "" for NAN */
+char *format_thousands(char *buf, size_t size, int64_t v); /* 1,234,567 */
+/* "53.1 +- 0.8" with a real plus-minus sign: the decimals follow the half width (two digits of it
+   where they start below 3.55, else one: 1.1, 0.8); half NAN: no half */
 char *format_interval(char *buf, size_t size, double mean, double half);
 
 /* A whole file into memory (malloc'ed, zero-terminated); more than limit bytes is ERR_INPUT. */

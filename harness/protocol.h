@@ -16,32 +16,34 @@ struct tables;
 enum { ORDER_SHUFFLED, ORDER_DECLARED };
 enum { FRESH_ROUND, FRESH_RUN };
 enum { STOP_PRECISION, STOP_SAMPLES };
-struct measure_params { /* section [measure]; all optional */
-    int64_t budget_ns;    /* "budget": wall time of the whole run, set-up included; default 90 s */
-    int64_t rounds;       /* 0: eight, or as few as five where the budget is short */
-    int64_t warmups;      /* default 5; at least this many on a point's first visit of a worker */
-    int64_t warmup_ns;    /* "warmup_budget": default 5 s a visit */
-    int64_t min_samples;  /* default 5 (2 for executions over 1 s) */
-    int64_t max_samples;  /* default 1,000,000 a visit */
-    int64_t samples;      /* stop = "samples": exactly that many a visit */
-    double precision;     /* stop = "precision": relative half width within the visit, default 0.01 */
-    double disturbed;     /* share of disturbed samples beyond which the row is flagged; default 0.1 */
+struct measure_params {  /* section [measure]; all optional */
+    int64_t budget_ns;   /* "budget": wall time of the whole run, set-up included; default 90 s */
+    int64_t rounds;      /* 0: eight, or as few as five where the budget is short */
+    int64_t warmups;     /* default 5; at least this many on a point's first visit of a worker */
+    int64_t warmup_ns;   /* "warmup_budget": default 5 s a visit */
+    int64_t min_samples; /* default 5 (2 for executions over 1 s) */
+    int64_t max_samples; /* default 1,000,000 a visit */
+    int64_t samples;     /* stop = "samples": exactly that many a visit */
+    double precision; /* stop = "precision": relative half width within the visit, default 0.01 */
+    double disturbed; /* share of disturbed samples beyond which the row is flagged; default 0.1 */
     int stop, order, fresh;
-    int64_t timeout_ns;   /* of one visit: default 10 min */
-    bool sample_probes;   /* probes around every sample; default off */
-    bool cold;            /* evict caches before each sample; default off */
-    int64_t seed;         /* default 1 */
+    int64_t timeout_ns; /* of one visit: default 10 min */
+    bool sample_probes; /* probes around every sample; default off */
+    bool cold;          /* evict caches before each sample; default off */
+    int64_t seed;       /* default 1 */
     /* Set by --quick and --profile: recorded, never comparable. */
     bool quick, profile;
 };
-extern const struct option measure_options[]; /* keys: budget, cold, disturbed, fresh, max_samples, min_samples, order, ... */
+extern const struct option measure_options[]; /* keys: budget, cold, disturbed, fresh, max_samples,
+                                                 min_samples, order, ... */
 
 struct point { /* everything a worker needs, as text in facts and parsed beside */
     int64_t index;
     const char *case_name, *label; /* "" if there are no cases; "batch=16" */
-    const char *cell;              /* identity text (options that differ from defaults), and its hash */
+    const char *cell; /* identity text (options that differ from defaults), and its hash */
     uint64_t cell_hash;
-    struct facts facts; /* "workload.name", "workload.*", "model.*", "shape.*", "device.kind", "device.*" with origins */
+    struct facts facts; /* "workload.name", "workload.*", "model.*", "shape.*", "device.kind",
+                           "device.*" with origins */
     const struct workload *workload;
     void *params; /* of the workload */
     bool has_model;
@@ -51,22 +53,32 @@ struct point { /* everything a worker needs, as text in facts and parsed beside 
     struct plan plan;
     uint64_t weights_key; /* points with the same key share a weight set: 0 without a model */
 };
-/* Reads facts (defaults filled in) into a point; mistakes go to problems (may be NULL: then the first is err). Calls check and plan. */
-int point_parse(struct point *, const struct facts *, struct arena *, struct problems *, struct err *);
-/* 'auto': cuda where it opens (tried once), else cpu. NULL: no such device in this build, and err says why. */
+/* Reads facts (defaults filled in) into a point; mistakes go to problems (may be NULL: then the
+ * first is err). Calls check and plan. */
+int point_parse(struct point *, const struct facts *, struct arena *, struct problems *,
+                struct err *);
+/* 'auto': cuda where it opens (tried once), else cpu. NULL: no such device in this build, and err
+ * says why. */
 const struct device_kind *point_device_kind(const char *name, struct err *err);
 double plan_flops(const struct plan *);
-double plan_bytes(const struct plan *);      /* traffic, all phases and classes */
+double plan_bytes(const struct plan *);       /* traffic, all phases and classes */
 int64_t plan_live_bytes(const struct plan *); /* sum of bytes[] */
 
-struct swept_key { const char *key; enum option_type type; const char *unit; };
+struct swept_key {
+    const char *key;
+    enum option_type type;
+    const char *unit;
+};
 struct protocol {
     struct arena *arena;
     const char *name; /* file name without folder and .toml */
     const char *title, *question;
-    struct { const char *path, *text; } *files; /* all that was read; [0] the protocol itself, verbatim */
+    struct {
+        const char *path, *text;
+    } * files; /* all that was read; [0] the protocol itself, verbatim */
     size_t n_files;
-    struct facts facts; /* protocol-wide: title, question, measure.*, analysis.N.*, published.N.* with origins */
+    struct facts facts; /* protocol-wide: title, question, measure.*, analysis.N.*, published.N.*
+                           with origins */
     struct measure_params measure;
     struct swept_key *swept;
     size_t n_swept;
@@ -74,19 +86,22 @@ struct protocol {
     size_t n_points;
 };
 struct protocol_request {
-    const char *path;            /* a file, or a name found in the protocols folder */
-    const char *text;            /* instead of path: the text itself (replay); files then come from `tables` */
+    const char *path; /* a file, or a name found in the protocols folder */
+    const char *text; /* instead of path: the text itself (replay); files then come from `tables` */
     const struct tables *stored; /* replay and resume: table files of a result */
     const char *const *sets;     /* "key=value" of --set, --device, --seed, in order */
     size_t n_sets;
     bool quick, profile;
 };
 #define PROTOCOL_MOST_POINTS 100000
-/* Semantic mistakes all go to problems; err only for what stops reading (no file, syntax). With problems left *p is NULL. */
-int protocol_load(struct protocol **p, const struct protocol_request *, struct problems *, struct err *);
+/* Semantic mistakes all go to problems; err only for what stops reading (no file, syntax). With
+ * problems left *p is NULL. */
+int protocol_load(struct protocol **p, const struct protocol_request *, struct problems *,
+                  struct err *);
 void protocol_close(struct protocol **);
 
-/* Where protocols/ and plots/ are: beside the sources or under PREFIX/share/bench; BENCH_DATA overrides. NULL if not found. */
+/* Where protocols/ and plots/ are: beside the sources or under PREFIX/share/bench; BENCH_DATA
+ * overrides. NULL if not found. */
 const char *data_folder(const char *which);
 /* Memory that this process may use (cgroup limit or RAM), and what of it is free now. */
 int64_t memory_limit(void);

@@ -10,7 +10,7 @@ struct watch { /* cumulative since boot or process start; -1 where the kernel do
         wait_ns; /* wait: runnable but not running, all threads of this process */
     int64_t involuntary, faults;
     int64_t steal_ticks, busy_ticks, total_ticks; /* of the whole machine */
-    int64_t rss_peak; /* watch_read only */
+    int64_t rss_peak;                             /* watch_read only */
 };
 void watch_quick(struct watch *); /* this process alone: about 10 us a thread */
 void watch_read(struct watch *);  /* also the machine */

@@ -15,14 +15,16 @@ struct err;
 struct facts;
 struct option;
 
-enum { /* device_kind.has */
-    DEV_HOST_CLOCK = 1,      /* work is done when sync returns; host time is device time */
-    DEV_VIRTUAL_CLOCK = 2,   /* `now` is the only clock: nothing really takes time */
-    DEV_BATCH_INVARIANT = 4, /* a row's outputs are the same bits in any batch, split and thread count */
-    DEV_HOST_MEMORY = 8,     /* pointers from alloc can be read by the host */
+enum {                        /* device_kind.has */
+       DEV_HOST_CLOCK = 1,    /* work is done when sync returns; host time is device time */
+       DEV_VIRTUAL_CLOCK = 2, /* `now` is the only clock: nothing really takes time */
+       DEV_BATCH_INVARIANT =
+           4, /* a row's outputs are the same bits in any batch, split and thread count */
+       DEV_HOST_MEMORY = 8, /* pointers from alloc can be read by the host */
 };
 
-/* Packed once, opaque beyond this head: embed and linear read the same bytes. Devices embed it as first member. */
+/* Packed once, opaque beyond this head: embed and linear read the same bytes. Devices embed it as
+ * first member. */
 struct weight {
     int64_t rows, cols; /* rows: of all stacked parts */
     enum dtype type;
@@ -37,9 +39,12 @@ struct step_bounds { /* the largest step that will come; nothing allocates after
 };
 
 struct op_case { /* asked of `supports` */
-    enum dtype weight;  enum scale scale; int group; /* linear, embed */
+    enum dtype weight;
+    enum scale scale;
+    int group; /* linear, embed */
     enum dtype activation;
-    enum dtype kv;      bool paged, window;          /* rope_append, attention */
+    enum dtype kv;
+    bool paged, window; /* rope_append, attention */
     enum epilogue epilogue;
 };
 
@@ -59,38 +64,52 @@ struct device_kind {
     void (*close)(struct device **);
     /* What really runs: isa, threads, pinning, ... as facts under "device.". */
     void (*describe)(struct device *, struct facts *);
-    /* Whether (and with which kernel) an op runs; *kernel_or_reason is static text: the 'effective' column. */
-    bool (*supports)(struct device *, enum op, const struct op_case *, const char **kernel_or_reason);
+    /* Whether (and with which kernel) an op runs; *kernel_or_reason is static text: the 'effective'
+     * column. */
+    bool (*supports)(struct device *, enum op, const struct op_case *,
+                     const char **kernel_or_reason);
     /* Untimed: workspace, algorithms, kernels loaded. May be called again with other bounds. */
     int (*plan)(struct device *, const struct step_bounds *, struct err *);
-    void *(*alloc)(struct device *, size_t bytes);  /* 64-byte aligned, zeroed; NULL: out of memory. Use device_alloc */
+    void *(*alloc)(
+        struct device *,
+        size_t bytes); /* 64-byte aligned, zeroed; NULL: out of memory. Use device_alloc */
     void (*free)(struct device *, void *, size_t bytes);
-    /* Stacks n parts (same cols, type, scale, group) along rows into one weight; sources[i] gives part i's rows. For
-       SwiGLU: parts {gate, up}. MEM_WEIGHT and MEM_SCALE through the tracker. ERR_MEMORY, ERR_UNSUPPORTED. */
+    /* Stacks n parts (same cols, type, scale, group) along rows into one weight; sources[i] gives
+       part i's rows. For SwiGLU: parts {gate, up}. MEM_WEIGHT and MEM_SCALE through the tracker.
+       ERR_MEMORY, ERR_UNSUPPORTED. */
     int (*pack)(struct device *, struct weight **, const struct weight_spec *parts, int n,
                 const struct row_source *sources, struct err *);
     void (*unpack)(struct device *, struct weight **); /* frees; NULL is safe */
-    void (*upload)(struct device *, void *to, const void *from, size_t bytes);   /* host to device; ordered */
+    void (*upload)(struct device *, void *to, const void *from,
+                   size_t bytes); /* host to device; ordered */
     void (*download)(struct device *, void *to, const void *from, size_t bytes); /* synchronises */
     int64_t (*now)(struct device *); /* DEV_VIRTUAL_CLOCK only, else NULL */
     void (*evict)(struct device *);  /* makes caches cold; optional */
-    int (*sync)(struct device *, struct err *); /* waits; the first failure since the last sync (and clears it) */
-    /* Virtual devices: tells the cost of the next execution (flops, bytes), since no op runs for real; optional. */
+    int (*sync)(struct device *,
+                struct err *); /* waits; the first failure since the last sync (and clears it) */
+    /* Virtual devices: tells the cost of the next execution (flops, bytes), since no op runs for
+     * real; optional. */
     void (*expect)(struct device *, double flops, double bytes);
-    /* Waits until a moment of the device's clock (virtual clocks jump); optional: the host sleeps otherwise. */
+    /* Waits until a moment of the device's clock (virtual clocks jump); optional: the host sleeps
+     * otherwise. */
     void (*wait)(struct device *, int64_t until_ns);
 };
 
 extern const struct device_kind *const all_devices[]; /* generated; NULL-terminated */
-struct device_absent { const char *name, *reason; };
-extern const struct device_absent all_devices_absent[]; /* generated: known folders that this build left out */
+struct device_absent {
+    const char *name, *reason;
+};
+extern const struct device_absent
+    all_devices_absent[]; /* generated: known folders that this build left out */
 
 const struct device_kind *device_kind_find(const char *name);
-/* Makes the tracker after kind->open (unless that made it, because it allocates); device_close frees it after kind->close,
-   which must leave it alone. params must be filled by option_defaults or option_parse. */
+/* Makes the tracker after kind->open (unless that made it, because it allocates); device_close
+   frees it after kind->close, which must leave it alone. params must be filled by option_defaults
+   or option_parse. */
 int device_open(struct device **, const struct device_kind *, const void *params, struct err *);
 void device_close(struct device **);
-void *device_alloc(struct device *, size_t bytes, enum memory_class, const char *what); /* tracked; NULL: out of memory */
+void *device_alloc(struct device *, size_t bytes, enum memory_class,
+                   const char *what);      /* tracked; NULL: out of memory */
 void device_free(struct device *, void *); /* NULL is safe */
 int64_t device_now(struct device *);       /* kind->now or the host clock */
 size_t device_live_allocations(struct device *);

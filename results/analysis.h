@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fit or a check across rows: reads tables, appends to `fits`. One file results/analysis_NAME.c each. */
+/* A fit or a check across rows: reads tables, appends to `fits`. One file results/analysis_NAME.c
+ * each. */
 #ifndef RESULTS_ANALYSIS_H
 #define RESULTS_ANALYSIS_H
 #include "base/option.h"
@@ -8,10 +9,12 @@
 struct problems;
 struct analysis {
     const char *name, *brief;
-    const struct option *params; /* keys of [[analysis]] besides kind and case; ends with key NULL */
+    const struct option
+        *params; /* keys of [[analysis]] besides kind and case; ends with key NULL */
     size_t params_size;
-    /* Appends rows to fits (analysis = name, case, name, value, lo, hi, unit, verdict, text). A check that does not hold writes
-       verdict 'failed' (exit 3); what cannot be computed is a row with NAN and a text that says why. */
+    /* Appends rows to fits (analysis = name, case, name, value, lo, hi, unit, verdict, text). A
+       check that does not hold writes verdict 'failed' (exit 3); what cannot be computed is a row
+       with NAN and a text that says why. */
     int (*run)(const void *params, const char *only_case, struct tables *, struct err *);
 };
 /* One row of fits; a verdict of NULL is "none". */
@@ -25,8 +28,9 @@ void analysis_found(struct tables *, const struct finding *, const char *fmt, ..
 extern const struct analysis *const all_analyses[]; /* generated; NULL-terminated */
 const struct analysis *analysis_find(const char *name);
 
-/* Runs every [[analysis]] and [[published]] declared in the protocol facts of the tables ("analysis.0.kind",
-   "published.0.metric", ...; scope 'protocol'). Clears fits and published first. */
+/* Runs every [[analysis]] and [[published]] declared in the protocol facts of the tables
+   ("analysis.0.kind", "published.0.metric", ...; scope 'protocol'). Clears fits and published
+   first. */
 int analyses_run(struct tables *, struct err *);
 
 #endif

@@ -7,7 +7,8 @@
 struct text;
 struct exporter {
     const char *name, *brief; /* csv, tsv, json, md, ... */
-    /* Appends the document to out; what the format cannot hold is said, one sentence a line, in `lost`. */
+    /* Appends the document to out; what the format cannot hold is said, one sentence a line, in
+     * `lost`. */
     int (*write)(const struct tables *, struct text *out, struct text *lost, struct err *);
 };
 extern const struct exporter *const all_exporters[]; /* generated; NULL-terminated */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From samples and marks to rows: metrics of every point, states and flags, ceilings, MBU and MFU, which bound is met. */
+/* From samples and marks to rows: metrics of every point, states and flags, ceilings, MBU and MFU,
+ * which bound is met. */
 #ifndef RESULTS_SUMMARY_H
 #define RESULTS_SUMMARY_H
 #include "base/metric.h"
@@ -7,17 +8,21 @@
 
 struct err;
 
-/* Metrics that are derived for every workload: time (ms), bandwidth, flop_rate, mbu, mfu, and per phase NAME_time,
-   NAME_rate; with a mark 'token' also ttft, itl, tpot, e2e, n_out; memory: peak_bytes. Documented once, here. */
+/* Metrics that are derived for every workload: time (ms), bandwidth, flop_rate, mbu, mfu, and per
+   phase NAME_time, NAME_rate; with a mark 'token' also ttft, itl, tpot, e2e, n_out; memory:
+   peak_bytes. Documented once, here. */
 extern const struct metric summary_metrics[];
 
-/* Recomputes tables summary and ceilings and the state, flags, reason and peak columns of points from visits, samples, marks,
-   values and memory. Idempotent; O(samples). Rows in states wrong, skipped, oom, timeout, failed get no summary rows. */
+/* Recomputes tables summary and ceilings and the state, flags, reason and peak columns of points
+   from visits, samples, marks, values and memory. Idempotent; O(samples). Rows in states wrong,
+   skipped, oom, timeout, failed get no summary rows. */
 int summary_compute(struct tables *, struct err *);
 
-/* The ceiling that judges a point: highest mean of a round among ceilings of that kind (bandwidth: read, at the largest working
-   set and most threads; arithmetic: fma and gemm of the type), its 95 % upper bound; NAN if the run measured none. */
-void summary_ceiling(const struct tables *, const char *kind, const char *type, double *value, double *upper);
+/* The ceiling that judges a point: highest mean of a round among ceilings of that kind (bandwidth:
+   read, at the largest working set and most threads; arithmetic: fma and gemm of the type), its 95
+   % upper bound; NAN if the run measured none. */
+void summary_ceiling(const struct tables *, const char *kind, const char *type, double *value,
+                     double *upper);
 
 /* One number of the summary; NAN if absent. part: "mean", "ci_lo", "median", ... */
 double summary_get(const struct tables *, int64_t point, const char *metric, const char *part);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is measured: the record of a workload. The harness owns the loop, the clock and the statistics. */
+/* What is measured: the record of a workload. The harness owns the loop, the clock and the
+ * statistics. */
 #ifndef WORKLOADS_WORKLOAD_H
 #define WORKLOADS_WORKLOAD_H
 #include <stdbool.h>
@@ -17,65 +18,81 @@ struct option;
 struct problems;
 struct run;
 
-enum { /* workload.flags */
-    WORK_MODEL = 1,     /* takes [model]; otherwise a [model] section is unused, an error */
-    WORK_ONCE = 2,      /* exact or simulated: one execution per visit, no warm-up, no time, one round */
-    WORK_ALLOCATES = 4, /* execute may call device_alloc (tracked), never malloc */
-    WORK_WAITS = 8,     /* execute may run_wait */
-    WORK_CEILING = 16,  /* its best round is a ceiling of the device: visited first in every round */
+enum {                 /* workload.flags */
+       WORK_MODEL = 1, /* takes [model]; otherwise a [model] section is unused, an error */
+       WORK_ONCE =
+           2, /* exact or simulated: one execution per visit, no warm-up, no time, one round */
+       WORK_ALLOCATES = 4, /* execute may call device_alloc (tracked), never malloc */
+       WORK_WAITS = 8,     /* execute may run_wait */
+       WORK_CEILING =
+           16, /* its best round is a ceiling of the device: visited first in every round */
 };
 #define MAX_PHASES 8
 
-struct work { /* the ledger: one execution's arithmetic and traffic, from shapes alone */
-    double flops;             /* a multiply-add is 2 */
-    double bytes[N_CLASSES];  /* read and written, by class (enum memory_class) */
-    double items;             /* of the phase's item: tokens, bytes, ... */
+struct work {     /* the ledger: one execution's arithmetic and traffic, from shapes alone */
+    double flops; /* a multiply-add is 2 */
+    double bytes[N_CLASSES]; /* read and written, by class (enum memory_class) */
+    double items;            /* of the phase's item: tokens, bytes, ... */
 };
-struct phase { const char *name, *item; };    /* "prefill", "prompt token"; a list ends with name NULL */
-struct mark { const char *name; int phase; }; /* "token", and the phase it belongs to; ends with name NULL */
+struct phase {
+    const char *name, *item;
+}; /* "prefill", "prompt token"; a list ends with name NULL */
+struct mark {
+    const char *name;
+    int phase;
+}; /* "token", and the phase it belongs to; ends with name NULL */
 struct plan {
-    struct work work[MAX_PHASES];  /* per execution, by phase */
-    struct work prepare;           /* done in prepare and witness, once per worker (for the time estimate) */
-    int64_t bytes[N_CLASSES];      /* peak live set on the device, by class: refused before the start if it cannot fit */
-    int64_t host_bytes;            /* memory of the workload itself */
-    int64_t most_marks;            /* run_mark and run_phase calls of one execution, at most */
-    /* Exact: what the tracker must show as the peak of one execution beyond what was live before it; -1: not promised. */
+    struct work work[MAX_PHASES]; /* per execution, by phase */
+    struct work prepare; /* done in prepare and witness, once per worker (for the time estimate) */
+    int64_t bytes[N_CLASSES]; /* peak live set on the device, by class: refused before the start if
+                                 it cannot fit */
+    int64_t host_bytes;       /* memory of the workload itself */
+    int64_t most_marks;       /* run_mark and run_phase calls of one execution, at most */
+    /* Exact: what the tracker must show as the peak of one execution beyond what was live before
+     * it; -1: not promised. */
     int64_t peak_bytes;
-    int binding_type;              /* enum dtype of the peak that bounds the arithmetic (MFU): usually DT_F32 on cpu */
+    int binding_type; /* enum dtype of the peak that bounds the arithmetic (MFU): usually DT_F32 on
+                         cpu */
 };
 
 enum contract { CONTRACT_NONE, CONTRACT_EXACT, CONTRACT_CLOSE, CONTRACT_LOSSY };
 extern const char *const contract_names[5]; /* "none", "exact", "close", "lossy", NULL */
-struct witness { /* the fast path against the plain path of the same device (measurement.md section 6) */
+struct witness { /* the fast path against the plain path of the same device (measurement.md section
+                    6) */
     enum contract contract;
-    bool holds;              /* the declared contract held */
-    bool identical;          /* all tokens and bits agree */
-    int64_t compared;        /* tokens or values compared */
-    int64_t first_difference; /* position; -1: none */
-    double max_error;        /* largest absolute logit error; NAN: not compared */
+    bool holds;                /* the declared contract held */
+    bool identical;            /* all tokens and bits agree */
+    int64_t compared;          /* tokens or values compared */
+    int64_t first_difference;  /* position; -1: none */
+    double max_error;          /* largest absolute logit error; NAN: not compared */
     uint64_t hash, plain_hash; /* of the outputs (tokens, then logit bits where kept) */
-    char note[120];          /* what was compared with what; "" */
+    char note[120];            /* what was compared with what; "" */
 };
 
 /* What an execution may call. All are cheap enough for the timed region. */
 struct device *run_device(struct run *);
-uint64_t run_seed(struct run *);               /* of this point: inputs, sampling */
-bool run_profiling(struct run *);              /* ranges are wanted in full */
-int64_t run_now(struct run *);                 /* ns since this execution began; virtual on `fake` */
+uint64_t run_seed(struct run *);  /* of this point: inputs, sampling */
+bool run_profiling(struct run *); /* ranges are wanted in full */
+int64_t run_now(struct run *);    /* ns since this execution began; virtual on `fake` */
 void run_wait(struct run *, int64_t until_ns);
-void run_phase(struct run *, int phase);       /* NVTX range, allocator phase and ledger phase in one call */
-void run_mark(struct run *, int mark, int32_t who, int32_t n); /* who: sequence or request; n: tokens committed */
-void run_fail(struct run *, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* this execution is no sample */
+void run_phase(struct run *,
+               int phase); /* NVTX range, allocator phase and ledger phase in one call */
+void run_mark(struct run *, int mark, int32_t who,
+              int32_t n); /* who: sequence or request; n: tokens committed */
+void run_fail(struct run *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* this execution is no sample */
 /* prepare only: the model of this point, packed once per worker and kept by it. */
 int run_model(struct run *, struct model **, struct err *);
-/* prepare and witness only: bytes that later workers of the same run see again (a prefilled context, plain-path tokens).
-   *ready says whether somebody filled them; the one who fills calls run_snapshot_ready. NULL: no room, compute it yourself. */
+/* prepare and witness only: bytes that later workers of the same run see again (a prefilled
+ *context, plain-path tokens). ready says whether somebody filled them; the one who fills calls
+ *run_snapshot_ready. NULL: no room, compute it yourself. */
 void *run_snapshot(struct run *, const char *key, size_t bytes, bool *ready);
 void run_snapshot_ready(struct run *, const char *key);
 
-struct workload { /* optional slots say so */
+struct workload {             /* optional slots say so */
     const char *name, *brief; /* brief: one line for `bench list workloads` */
-    const char *help;         /* paragraphs for `bench help NAME`: the question, what lies inside the timing, formulas */
+    const char *help; /* paragraphs for `bench help NAME`: the question, what lies inside the
+                         timing, formulas */
     unsigned flags;
     const struct option *params; /* keys of [workload] besides `name`; ends with key NULL */
     size_t params_size, self_size;
@@ -87,13 +104,17 @@ struct workload { /* optional slots say so */
     /* Pure: ledger, memory, marks. */
     void (*plan)(const void *params, const struct model_config *, struct plan *);
     /* Untimed; may allocate on the device. self is zeroed. After a failure dispose is called. */
-    int (*prepare)(void *self, const void *params, const struct model_config *, struct run *, struct err *);
-    void (*reset)(void *self);   /* optional, untimed, before each execution (synchronised by the loop) */
+    int (*prepare)(void *self, const void *params, const struct model_config *, struct run *,
+                   struct err *);
+    void (*reset)(
+        void *self); /* optional, untimed, before each execution (synchronised by the loop) */
     void (*execute)(void *self); /* the only timed code */
-    /* Optional; after warm-up and again after the samples of a visit; compares the state that execute left. */
+    /* Optional; after warm-up and again after the samples of a visit; compares the state that
+     * execute left. */
     int (*witness)(void *self, struct witness *, struct err *);
-    void (*report)(void *self, struct values *); /* optional; times come from marks, never from here */
-    void (*dispose)(void *self);                 /* optional */
+    void (*report)(void *self,
+                   struct values *); /* optional; times come from marks, never from here */
+    void (*dispose)(void *self);     /* optional */
 };
 extern const struct workload *const all_workloads[]; /* generated; NULL-terminated */
 const struct workload *workload_find(const char *name);
