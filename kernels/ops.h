@@ -35,13 +35,14 @@ struct step {
     uint64_t *rng; /* (n_seq) key of the sequence's sampling stream; the counter is the position */
 };
 
-/* K and V of one layer. A unit is a block of `block` slots: element (unit u, head h, slot o, i) lies
- * at ((u * n_kv + h) * block + o) * d_h + i of k and of v; its int8 scale at (u * n_kv + h) * block + o.
+/* K and V of one layer. A unit is a block of `block` slots: element (unit u, head h, slot o, i)
+ * lies at ((u * n_kv + h) * block + o) * d_h + i of k and of v; its int8 scale at (u * n_kv + h) *
+ * block + o.
  *
  * Contiguous: table NULL, one unit a sequence, block = capacity: slot of position p is p.
  *
- * Window (window > 0, table NULL): ring of `block` >= window + most_q - 1 slots, slot p % block; a row
- * at position p attends to positions p-window+1 ... p only.
+ * Window (window > 0, table NULL): ring of `block` >= window + most_q - 1 slots, slot p % block; a
+ * row at position p attends to positions p-window+1 ... p only.
  *
  * Paged: unit of position p of sequence s is table[s * table_stride + p / block], slot p % block; a
  * window may be set too and then only masks. */
