@@ -304,7 +304,10 @@ static void check_witness(struct visit *v, bool again) {
     struct witness w = {.first_difference = -1, .max_error = NAN};
     if (!v->workload->witness || v->state[0]) return;
     v->log->head->stage = STAGE_WITNESS;
-    if (v->workload->witness(v->self, &w, &err)) {
+    tracker_aside(v->device->tracker, true); /* its own sessions are no part of the row's peak */
+    int code = v->workload->witness(v->self, &w, &err);
+    tracker_aside(v->device->tracker, false);
+    if (code) {
         visit_error(v, &err);
         return;
     }

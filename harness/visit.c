@@ -47,6 +47,13 @@ void visit_error(struct visit *v, const struct err *err) {
     visit_state(v, state, "%s", err->text[0] ? err->text : "no reason given");
 }
 
+/* A phase of the workload, or what surrounds its executions. */
+static const char *phase_name(const struct visit *v, int phase) {
+    return phase >= 0               ? v->workload->phases[phase].name
+           : phase == TRACKER_ASIDE ? "witness"
+                                    : "set-up";
+}
+
 void visit_memory_rows(struct visit *v, struct tables *out) {
     struct table *t = tables_get(out, "memory");
     size_t n;
@@ -61,8 +68,7 @@ void visit_memory_rows(struct visit *v, struct tables *out) {
         table_set_i64(t, row, "bytes", log[i].bytes);
         table_set_text(t, row, "class", memory_class_names[log[i].class_of]);
         table_set_text(t, row, "site", log[i].site);
-        table_set_text(t, row, "phase",
-                       log[i].phase >= 0 ? v->workload->phases[log[i].phase].name : "");
+        table_set_text(t, row, "phase", phase_name(v, log[i].phase));
     }
 }
 
@@ -119,7 +125,7 @@ void visit_point_row(struct visit *v, struct tables *out, int64_t peak, const ch
     table_set_text(t, row, "effective", effective.data);
     table_set_f64(t, row, "peak_bytes", (double)peak);
     table_set_text(t, row, "peak_site", site ? site : "");
-    table_set_text(t, row, "peak_phase", phase >= 0 ? v->workload->phases[phase].name : "");
+    table_set_text(t, row, "peak_phase", peak > 0 ? phase_name(v, phase) : "");
     if (v->witnessed) {
         char hash[17];
         table_set_text(t, row, "contract", contract_names[v->witness.contract]);

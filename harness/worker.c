@@ -121,6 +121,12 @@ static int need_device(struct worker *w, const struct point *point, struct err *
     return device_open(&w->device, point->device, point->device_params, err);
 }
 
+/* Weights that this point does not use must not be in its memory, whatever came before it. */
+static void drop_other_model(struct worker *w, const struct point *point) {
+    if (w->model && !(point->has_model && w->model_key == point->weights_key))
+        model_close(&w->model);
+}
+
 static int store_model(void *ctx, struct model **model, struct err *err) {
     struct worker *w = ctx;
     if (!w->model || w->model_key != w->point->weights_key) {
@@ -199,6 +205,7 @@ int worker_visit(struct worker *w, const struct facts *facts, struct tables *out
             struct run_store store = {
                 .snapshot = store_snapshot, .snapshot_ready = store_snapshot_ready, .ctx = w};
             if (point->has_model) store.model = store_model;
+            drop_other_model(w, point);
             loop_visit(&request, w->device, &store, &w->log, out);
         }
     }
@@ -242,6 +249,7 @@ int worker_main(int fd, int log_fd, int snapshot_fd) {
     struct facts hello = {0};
     struct text body = {0};
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole group; the supervisor decides what ends */
+    signal(SIGHUP, SIG_IGN); /* and so does a terminal that closes */
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int code = sample_log_map(log_fd, &log, &err);

@@ -30,6 +30,7 @@ struct tracker {
     int64_t peak, peak_by_class[N_CLASSES];
     char peak_site[sizeof((struct memory_event *)0)->site];
     int peak_phase, phase;
+    bool aside;
     int64_t count, order;
 };
 
@@ -93,7 +94,7 @@ void tracker_add(struct tracker *t, const void *address, size_t bytes, enum memo
     struct memory_event event = {.t_ns = clock_ns(),
                                  .bytes = (int64_t)bytes,
                                  .class_of = (int32_t)class_of,
-                                 .phase = t->phase};
+                                 .phase = t->aside ? TRACKER_ASIDE : t->phase};
     strncpy(event.site, site ? site : "", sizeof event.site - 1);
     if (2 * (t->n_live + 1) > t->cap) grow(t);
     t->table[slot_of(t, address)] = (struct live){address, event, t->order++};
@@ -102,7 +103,7 @@ void tracker_add(struct tracker *t, const void *address, size_t bytes, enum memo
     t->count++;
     t->total += event.bytes;
     t->by_class[class_of] += event.bytes;
-    if (t->total > t->peak) new_peak(t, event.site, t->phase);
+    if (t->total > t->peak && !t->aside) new_peak(t, event.site, t->phase);
 }
 
 size_t tracker_remove(struct tracker *t, const void *address) {
@@ -113,7 +114,7 @@ size_t tracker_remove(struct tracker *t, const void *address) {
     t->by_class[event.class_of] -= event.bytes;
     event.bytes = -event.bytes;
     event.t_ns = clock_ns();
-    event.phase = t->phase;
+    event.phase = t->aside ? TRACKER_ASIDE : t->phase;
     append(t, &event);
     t->n_live--;
     /* Closes the gap: whoever probed past this slot moves back. */
@@ -127,6 +128,8 @@ size_t tracker_remove(struct tracker *t, const void *address) {
 }
 
 void tracker_phase(struct tracker *t, int phase) { t->phase = phase; }
+
+void tracker_aside(struct tracker *t, bool aside) { t->aside = aside; }
 
 static int by_order(const void *a, const void *b) {
     int64_t x = (*(struct live *const *)a)->order, y = (*(struct live *const *)b)->order;

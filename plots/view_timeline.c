@@ -11,6 +11,11 @@
 
 enum { MOMENTS_MOST = 4000 };
 
+/* What the witness holds beside the measured work makes no peak. */
+static bool counts(const struct table *log, int64_t row) {
+    return strcmp(table_text(log, row, "phase"), "witness") != 0;
+}
+
 /* The visit whose live set climbs highest; -1 if there is no event. Events of a visit stand
  * together, in order. */
 static int64_t highest_visit(const struct table *log, int64_t *first, int64_t *end) {
@@ -22,7 +27,7 @@ static int64_t highest_visit(const struct table *log, int64_t *first, int64_t *e
         int64_t from = i;
         for (; i < rows && visit[i] == visit[from]; i++) {
             if (bytes[i] != I64_NONE) live += (double)bytes[i];
-            peak = fmax(peak, live);
+            if (counts(log, i)) peak = fmax(peak, live);
         }
         if (peak > highest) {
             highest = peak;
@@ -78,7 +83,7 @@ static void read_events(const struct table *log, int64_t first, int64_t end, str
             kept_total = total;
             bin = in;
         }
-        if (total > v->peak) v->peak = total, v->peak_ms = ms;
+        if (total > v->peak && counts(log, i)) v->peak = total, v->peak_ms = ms;
         open_phase(v, table_text(log, i, "phase"), ms);
         v->end_ms = ms;
     }

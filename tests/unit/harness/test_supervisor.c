@@ -210,11 +210,51 @@ static void test_oom_row(void **state) {
     rig_end(&r);
 }
 
+/* The log of a row's first visit, replayed: the row's peak to the byte. Neither the witness's own
+ * sessions nor the weights of another row are in it. */
+static void test_peak_is_the_rows_own(void **state) {
+    (void)state;
+    static const char mixed[] =
+        "title = 't'\nquestion = 'q'\ndevice = { kind = 'ref' }\n"
+        "[measure]\nrounds = 2\nstop = 'samples'\nsamples = 2\nwarmups = 1\n"
+        "[[case]]\nname = 'steps'\nworkload = { name = 'generate', prompt = 8, tokens = 4 }\n"
+        "model = { shape = 'tiny', type = 'f32' }\n"
+        "[[case]]\nname = 'cache'\nworkload = { name = 'kv_memory', batch = 1, length = 4 }\n"
+        "model = { shape = 'tiny', type = 'bf16' }\n";
+    struct run_rig r = {0};
+    rig_run(&r, mixed, NULL, 0, NULL);
+    const struct table *visits = tables_peek(r.result, "visits"),
+                       *log = tables_peek(r.result, "memory"),
+                       *points = tables_peek(r.result, "points");
+    int64_t most_aside = 0;
+    for (int64_t i = 0; i < table_rows(visits); i++) {
+        int64_t visit = table_int(visits, i, "visit"), point = table_int(visits, i, "point");
+        int64_t live = 0, peak = 0, foreign = 0;
+        if (table_int(visits, i, "round") > 0 || table_int(visits, i, "control") == 1) continue;
+        for (int64_t e = 0; e < table_rows(log); e++) {
+            if (table_int(log, e, "visit") != visit) continue;
+            int64_t bytes = table_int(log, e, "bytes");
+            live += bytes;
+            if (!strcmp(table_text(log, e, "phase"), "witness"))
+                most_aside = live > most_aside ? live : most_aside;
+            else if (bytes > 0 && live > peak)
+                peak = live;
+            foreign += point == 1 && !strcmp(table_text(log, e, "class"), "weight");
+        }
+        assert_true(peak > 0);
+        assert_true(table_real(points, point, "peak_bytes") == (double)peak);
+        assert_string_equal(table_text(points, point, "peak_phase"), point ? "allocate" : "set-up");
+        assert_int_equal(foreign, 0);
+    }
+    assert_true(most_aside > table_real(points, 0, "peak_bytes")); /* a second session was there */
+    rig_end(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact_run), cmocka_unit_test(test_order_moves_nothing),
         cmocka_unit_test(test_resume),    cmocka_unit_test(test_budget_ends),
-        cmocka_unit_test(test_oom_row),
+        cmocka_unit_test(test_oom_row),   cmocka_unit_test(test_peak_is_the_rows_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static int64_t replay(const struct tracker *t, int64_t by_class[N_CLASSES], int6
         total += log[i].bytes;
         now[log[i].class_of] += log[i].bytes;
         assert_true(now[log[i].class_of] >= 0);
-        if (total > peak) {
+        if (total > peak && log[i].bytes > 0 && log[i].phase != TRACKER_ASIDE) {
             peak = total;
             memcpy(by_class, now, sizeof now);
         }
@@ -129,6 +129,35 @@ static void test_spike(void **state) {
     const struct memory_event *log = tracker_log(t, &n);
     assert_int_equal(n, 4);
     assert_in_range(log[2].t_ns - log[1].t_ns, 5000000, 5000000000);
+    check(t);
+    tracker_close(&t);
+}
+
+/* What a check holds beside the measured work is live and logged, and makes no peak. */
+static void test_aside(void **state) {
+    (void)state;
+    struct tracker *t = tracker_create();
+    tracker_add(t, address(1), 1000, MEM_WEIGHT, "weights");
+    tracker_phase(t, 1);
+    tracker_aside(t, true);
+    tracker_add(t, address(2), GIB, MEM_KV, "plain path");
+    tracker_add(t, address(3), 50, MEM_WORKSPACE, "stays");
+    assert_int_equal(tracker_live(t, -1), (int64_t)GIB + 1050);
+    tracker_remove(t, address(2));
+    tracker_aside(t, false);
+    assert_int_equal(tracker_peak(t, NULL, NULL, NULL), 1000);
+    tracker_add(t, address(4), 7, MEM_OTHER, "later");
+    int phase;
+    const char *site;
+    assert_int_equal(tracker_peak(t, NULL, &site, &phase), 1057);
+    assert_string_equal(site, "later");
+    assert_int_equal(phase, 1);
+    size_t n;
+    const struct memory_event *log = tracker_log(t, &n);
+    assert_int_equal(n, 5);
+    assert_int_equal(log[1].phase, TRACKER_ASIDE);
+    assert_int_equal(log[3].phase, TRACKER_ASIDE);
+    assert_int_equal(log[4].phase, 1);
     check(t);
     tracker_close(&t);
 }
@@ -234,10 +263,10 @@ static void test_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),          cmocka_unit_test(test_classes_sites_phases),
-        cmocka_unit_test(test_spike),          cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_reused_address), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_empty), cmocka_unit_test(test_classes_sites_phases),
+        cmocka_unit_test(test_spike), cmocka_unit_test(test_aside),
+        cmocka_unit_test(test_reset), cmocka_unit_test(test_reused_address),
+        cmocka_unit_test(test_many),  cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
