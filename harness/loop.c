@@ -200,6 +200,17 @@ static void close_block(struct visit *v, int64_t from, int64_t to, struct watch 
     *before = after;
 }
 
+/* Nothing is dropped; what lies far outside of the visit's own spread is labelled. */
+static void label_outliers(struct visit *v) {
+    int64_t n = v->x_n;
+    if (n < 4) return;
+    int64_t *labels = must_alloc((size_t)n * sizeof *labels);
+    stats_outliers(v->x, (size_t)n, (double)v->resolution_ns / (double)v->batch, labels);
+    for (int64_t i = 0; i < n; i++)
+        if (labels[i]) v->log->sample[i].labels |= LABEL_OUTLIER;
+    free(labels);
+}
+
 static double half_width_now(struct visit *v) {
     int64_t n = v->log->head->samples;
     if (n > v->x_cap) {
@@ -294,6 +305,7 @@ static void sample(struct visit *v) {
     }
     if (block_from < n) close_block(v, block_from, n, &watch);
     v->half_width = half_width_now(v);
+    label_outliers(v);
     v->spent_ns += end - begin;
     head->spent_ns = v->spent_ns;
 }

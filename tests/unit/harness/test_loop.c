@@ -164,6 +164,36 @@ static void test_least(void **state) {
     rig_close(&r);
 }
 
+static int by_time(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Every sample beyond 1.5 times the quartiles' distance is labelled, no other, and none is dropped.
+ */
+static void test_outliers_are_labelled(void **state) {
+    (void)state;
+    enum { N = 401 }; /* quartiles are samples: 100 and 300 of the sorted ones */
+    double sorted[N];
+    int64_t outside = 0;
+    struct rig r;
+    rig_open(&r, (const char *const[]){"device.noise=0.2", "device.time=1 ms",
+                                       "measure.stop=samples", "measure.samples=401", NULL});
+    rig_visit(&r, 1, true);
+    assert_int_equal(r.log.head->samples, N);
+    for (int i = 0; i < N; i++) sorted[i] = (double)r.log.sample[i].wall_ns;
+    qsort(sorted, N, sizeof *sorted, by_time);
+    double reach = 1.5 * (sorted[300] - sorted[100]);
+    for (int i = 0; i < N; i++) {
+        double x = (double)r.log.sample[i].wall_ns;
+        bool out = x < sorted[100] - reach || x > sorted[300] + reach;
+        assert_int_equal(r.log.sample[i].labels, out ? LABEL_OUTLIER : 0);
+        outside += out;
+    }
+    assert_in_range(outside, 1, 40);
+    rig_close(&r);
+}
+
 static void test_clock_stands_still(void **state) {
     (void)state;
     struct rig r;
@@ -284,6 +314,7 @@ int main(void) {
         cmocka_unit_test(test_noise_floor),
         cmocka_unit_test(test_share_ends),
         cmocka_unit_test(test_least),
+        cmocka_unit_test(test_outliers_are_labelled),
         cmocka_unit_test(test_clock_stands_still),
         cmocka_unit_test(test_drift_is_not_steady),
         cmocka_unit_test(test_reset_adds_nothing),
