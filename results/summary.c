@@ -41,7 +41,11 @@ const struct metric summary_metrics[] = {
     {"e2e", "ms", "last token ready - start of the execution", BETTER_LOWER, false},
     {"n_out", "token", "tokens committed per request", BETTER_NONE, false},
     {"tpot_excluded", "request", "requests of one token, which have no tpot", BETTER_NONE, false},
-    {"peak_bytes", "byte", "largest simultaneously live set on the device", BETTER_LOWER, false},
+    {"peak_bytes", "byte", "largest simultaneously live set on the device, the witness apart",
+     BETTER_LOWER, false},
+    {"peak_beyond_weights", "byte", "peak_bytes - weights and their scales at that moment",
+     BETTER_LOWER, false},
+    {"clock_rate", "GHz", "of the core, measured after the samples of a visit", BETTER_NONE, false},
     {NULL, NULL, NULL, BETTER_NONE, false},
 };
 
