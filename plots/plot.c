@@ -50,7 +50,15 @@ static bool suits(const struct tables *ts, const char *kind, bool knee) {
     return ok;
 }
 
-/* What the protocol asks for goes first, then the order of the list. */
+/* Rows that were counted, not timed, and memory is what they tell. */
+static bool about_memory(const struct tables *ts) {
+    int64_t rows = table_rows(tables_peek(ts, "points")), timed = 0;
+    for (int64_t i = 0; i < rows; i++) timed += isfinite(rows_metric(ts, i, "time"));
+    return 2 * timed < rows;
+}
+
+/* What the protocol asks for goes first, then memory where most rows have no time, then the order
+ * of the list. */
 const char *const *plot_kinds(const struct tables *ts) {
     static const char *found[N_KINDS + 1];
     bool fits[N_KINDS], taken[N_KINDS] = {false};
@@ -66,6 +74,11 @@ const char *const *plot_kinds(const struct tables *ts) {
         taken[which] = true;
         found[n++] = kinds[which].name;
     }
+    for (int k = 0; k < N_KINDS; k++)
+        if (fits[k] && !taken[k] && !strcmp(kinds[k].name, "memory") && about_memory(ts)) {
+            taken[k] = true;
+            found[n++] = kinds[k].name;
+        }
     for (int k = 0; k < N_KINDS; k++)
         if (fits[k] && !taken[k]) found[n++] = kinds[k].name;
     found[n] = NULL;
@@ -164,12 +177,18 @@ static const char *meta(const struct tables *ts, const char *key) {
 /* "cpu isa=avx2 threads=2": what ran; else the cores that were there. */
 static void add_threads(const struct tables *ts, struct text *t) {
     const struct table *points = tables_peek(ts, "points");
-    const char *at = NULL, *cores = rows_environment(ts, "cpu.allowed");
-    for (int64_t i = 0; i < table_rows(points) && !at; i++)
-        at = strstr(table_text(points, i, "effective"), "threads=");
-    int threads = at ? atoi(at + strlen("threads=")) : 0;
-    if (threads > 0)
-        text_printf(t, " \xc2\xb7 %d thread%s", threads, threads == 1 ? "" : "s");
+    const char *cores = rows_environment(ts, "cpu.allowed");
+    int least = 0, most = 0;
+    for (int64_t i = 0; i < table_rows(points); i++) {
+        const char *at = strstr(table_text(points, i, "effective"), "threads=");
+        int threads = at ? atoi(at + strlen("threads=")) : 0;
+        if (threads > most) most = threads;
+        if (threads > 0 && (!least || threads < least)) least = threads;
+    }
+    if (least < most)
+        text_printf(t, " \xc2\xb7 %d to %d threads", least, most);
+    else if (most > 0)
+        text_printf(t, " \xc2\xb7 %d thread%s", most, most == 1 ? "" : "s");
     else if (*cores)
         text_printf(t, " \xc2\xb7 %s cores", cores);
 }

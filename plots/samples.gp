@@ -18,11 +18,18 @@ do for [r = 1:n_rounds] {
 }
 set arrow 99 from graph 0, first 1 to graph 1, first 1 nohead lc rgb '#404040' lw 0.8 back
 small = 0.35
-set key at graph 0,-0.165 left top horizontal Left reverse maxcols 3 samplen 2.5 width 1
-plot for [i = 1:n] sprintf('row%d.tsv', i) using (column('place')):(column('ratio')) with points ls i ps small notitle, \
-     for [i = 1:n] keyentry with linespoints ls i title name[i]
+unset key
+# The legend lies below both panels, in two columns of its own: gnuplot's would run over the footer where names are long.
+do for [i = 1:n] {
+    legend_x = 0.025 + (i > (n + 1) / 2 ? 0.49 : 0)
+    legend_y = 0.165 - 0.037 * ((i - 1) % ((n + 1) / 2))
+    set arrow 200+i from screen legend_x, legend_y to screen legend_x + 0.045, legend_y nohead ls i
+    set label 200+i name[i] at screen legend_x + 0.0225, legend_y left offset 3,0 font ',11' point ls i ps 1 textcolor rgb '#202020'
+}
+plot for [i = 1:n] sprintf('row%d.tsv', i) using (column('place')):(column('ratio')) with points ls i ps small notitle
 
 eval unset_page
+do for [i = 1:n] { unset arrow 200+i; unset label 200+i }
 do for [r = 1:n_rounds] {
     if (r > 1) { unset arrow 100+r }
     if (n_rounds <= 16) { unset label 100+r }
@@ -34,7 +41,6 @@ set xtics ('0' 0, '50 %%' 0.5, '100 %%' 1)
 set xlabel 'share of executions'
 set ylabel ''
 eval bare_y
-unset key
 if (strlen(note) > 0) { set label 904 note at screen 0.98,0.027 right font ',10' textcolor rgb '#707070' front }
 plot for [i = 1:n] sprintf('row%d.tsv', i) using (column('share')):(column('sorted')) with lines ls i notitle
 unset multiplot
