@@ -14,18 +14,9 @@
 
 /* In the order of `bench help`; hidden ones have no group. */
 const struct command *const all_commands[] = {
-    &command_run,
-    &command_resume,
-    &command_replay,
-    &command_show,
-    &command_plot,
-    &command_export,
-    &command_doctor,
-    &command_list,
-    &command_help,
-    &command_docs,
-    &command_worker,
-    NULL,
+    &command_run,  &command_resume, &command_replay, &command_show,
+    &command_plot, &command_export, &command_doctor, &command_list,
+    &command_help, &command_docs,   &command_worker, NULL,
 };
 
 static const struct command *find_command(const char *name) {
@@ -84,5 +75,6 @@ static void fill_streams(void) {
 int main(int argc, char **argv) {
     fill_streams();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond its limit (ulimit -f) is a failed write, no signal */
     return close_stdout(run_command(argc, argv));
 }

@@ -68,10 +68,24 @@ static bool taken(const char *stem) {
     return yes;
 }
 
+/* Before anything runs: "results/" or a folder's name would end in hidden files or beside it. */
+static int check_output(const char *path, struct err *err) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    struct stat st;
+    if (!*name || !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, ".h5"))
+        return err_set(err, ERR_INPUT,
+                       "-o '%s' names no file; a file's name is needed, as results/knee.h5", path);
+    if (stat(path, &st) || S_ISREG(st.st_mode)) return 0;
+    return err_set(err, ERR_INPUT, "-o '%s' is a %s; a file's name is needed, as %s%sknee.h5", path,
+                   S_ISDIR(st.st_mode) ? "folder" : "device or pipe",
+                   S_ISDIR(st.st_mode) ? path : "results", "/");
+}
+
 /* Where the result goes: as asked, or runs/NAME-STAMP, never over something that is there. */
 static int choose_stem(const struct protocol *p, const struct run_request *request, char **stem,
                        struct err *err) {
     if (request->out) {
+        if (check_output(request->out, err)) return err->code;
         *stem = stem_of(request->out);
         if (!taken(*stem)) return 0;
         return err_set(
@@ -244,7 +258,7 @@ static int open_journal(const struct protocol *p, const struct run_request *requ
     head_tables(p, &environment, head);
     if (!request->resume) {
         code = journal_create(journal, path, err);
-        if (!code) code = journal_append(*journal, JOURNAL_HEAD, head, err);
+        if (!code && (code = journal_append(*journal, JOURNAL_HEAD, head, err))) unlink(path);
     } else {
         *earlier = tables_create();
         code = journal_read(path, *earlier, NULL, NULL, err);
@@ -255,6 +269,11 @@ static int open_journal(const struct protocol *p, const struct run_request *requ
     tables_close(&head);
     facts_free(&environment);
     return code;
+}
+
+static bool holds_visits(const char *path) {
+    int64_t visits = 0;
+    return !journal_read(path, NULL, &visits, NULL, NULL) && visits > 0;
 }
 
 static int append_end(struct journal *journal, const struct supervision *s, struct err *err) {
@@ -305,10 +324,16 @@ int run_protocol(struct protocol *p, const struct run_request *request) {
     s.earlier = earlier;
     struct err trouble = {0};
     int failed = supervise(&s, &trouble); /* what was measured becomes a file all the same */
+    if (failed && !holds_visits(log)) {   /* nothing was run: nothing is left */
+        if (!request->resume) unlink(log);
+        err = trouble;
+        code = failed;
+        goto out;
+    }
     code = append_end(journal, &s, &err);
     if (!code) code = store_build(log, h5, &err);
     if (failed) {
-        fprintf(stderr, "bench: %s\n", trouble.text);
+        command_fail(&trouble);
         fprintf(stderr, "bench: what was measured is kept: bench resume %s\n", log);
     }
     if (code) goto out;
@@ -322,7 +347,7 @@ int run_protocol(struct protocol *p, const struct run_request *request) {
         fprintf(stderr, "bench: interrupted; what was measured is kept: bench resume %s\n", h5);
         exit_code = EXIT_INTERRUPTED;
     } else if (failed) {
-        exit_code = command_fail(&trouble);
+        exit_code = EXIT_INCOMPLETE;
     }
 out:
     journal_close(&journal);
