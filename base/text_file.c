@@ -22,8 +22,10 @@ static int cannot_read(struct err *err, int errno_value, const char *path) {
 int file_read(const char *path, size_t limit, char **data, size_t *len, struct err *err) {
     *data = NULL;
     struct text t = {0};
-    int code = 0, fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Opening a pipe must not wait for somebody to write; reading one that has a writer may. */
+    int code = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return cannot_read(err, errno, path);
+    fcntl(fd, F_SETFL, 0);
     char *chunk = must_alloc(1 << 16);
     for (;;) {
         ssize_t n = read(fd, chunk, 1 << 16);

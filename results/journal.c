@@ -185,7 +185,7 @@ int journal_resume(struct journal **out, const char *path, struct err *err) {
     *out = NULL;
     int64_t visits, whole = 0;
     int torn, code = 0;
-    int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return err_system(err, errno, "cannot open %s", path);
     if (flock(fd, LOCK_EX | LOCK_NB))
         code = errno == EWOULDBLOCK
@@ -231,7 +231,7 @@ void journal_close(struct journal **journal) {
 int journal_read(const char *path, struct tables *ts, int64_t *visits, int *torn, struct err *err) {
     int64_t whole, count = 0;
     int cut = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang us */
     if (fd < 0) return err_system(err, errno, "cannot open %s", path);
     int code = journal_walk(fd, path, ts, &count, &cut, &whole, err);
     close(fd);
