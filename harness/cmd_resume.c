@@ -10,6 +10,7 @@
 #include "harness/command.h"
 #include "harness/run.h"
 #include "results/journal.h"
+#include "results/store.h"
 
 static const struct flag flags[] = {
     {"--no-isolate", NULL, NULL, "How to run",
@@ -67,6 +68,22 @@ out:
     return code ? command_fail(err) : exit_code;
 }
 
+/* There is no journal: a whole result needs none, anything else cannot be gone on with. */
+static int without_journal(const char *path, struct err *err) {
+    static const char *const what[] = {"meta", NULL};
+    struct tables *tables = NULL;
+    if (store_read(&tables, path, what, err)) return command_fail(err);
+    bool complete = !strcmp(tables_meta(tables, "complete"), "yes");
+    tables_close(&tables);
+    if (!complete) {
+        err_set(err, ERR_INPUT,
+                "%s was interrupted and its journal is gone: bench replay measures it anew", path);
+        return command_fail(err);
+    }
+    fprintf(stderr, "bench resume: %s is complete: it has no journal\n", path);
+    return EXIT_OK;
+}
+
 static int resume(int argc, char **argv) {
     struct arguments a;
     struct err err = {0};
@@ -80,8 +97,7 @@ static int resume(int argc, char **argv) {
     if (file_exists(journal)) {
         code = go_on(journal, &a, &err);
     } else if (file_exists(a.words[0])) {
-        fprintf(stderr, "bench resume: %s is complete: it has no journal\n", a.words[0]);
-        code = EXIT_OK;
+        code = without_journal(a.words[0], &err);
     } else {
         err_set(&err, ERR_INPUT, "%s: no such result and no such journal", a.words[0]);
         code = command_fail(&err);

@@ -54,7 +54,8 @@ void schema_markdown(struct text *out) {
         "digits, so that an edited or rotten file is noticed. 'No number' is NaN in a float64 column and -2^63 in an "
         "int64 column; the state beside it says why. A `/` in a column's name is stored as `%%2F`, `%%` as `%%25`. "
         "Columns below 64 KiB are contiguous, larger ones chunked and deflated. The root's attribute `format` is the "
-        "number above; a program reads all formats up to its own.\n",
+        "number above; a program reads all formats up to its own. Its attribute `tables` names the tables, each with the "
+        "number of its columns, so that a missing one is noticed.\n",
         STORE_FORMAT);
     for (const struct column *c = store_schema; c->table; c++) {
         if (strcmp(c->table, table)) {

@@ -191,8 +191,22 @@ static int column_read(struct table *t, hid_t group, const char *link, bool firs
     return code;
 }
 
-static int table_read(struct table *t, hid_t file, const char *name, struct err *err) {
-    if (H5Lexists(file, name, H5P_DEFAULT) <= 0) return 0; /* an older file without that table */
+/* How many columns the file says a table has: 0 where it lists others, -1 where it has no list (a
+ * file of an older bench). */
+static int columns_listed(const char *contents, const char *name) {
+    size_t n = strlen(name);
+    for (const char *at = contents; at && *at; at = strstr(at, ", ") ? strstr(at, ", ") + 2 : "")
+        if (!strncmp(at, name, n) && at[n] == ' ') return atoi(at + n);
+    return contents ? 0 : -1;
+}
+
+static int table_read(struct table *t, hid_t file, const char *name, const char *contents,
+                      struct err *err) {
+    int listed = columns_listed(contents, name);
+    htri_t there = H5Lexists(file, name, H5P_DEFAULT);
+    if (there < 0 || (!there && listed > 0))
+        return err_set(err, ERR_INPUT, "its table /%s is missing: edited or damaged", name);
+    if (!there) return 0; /* an older file without that table */
     hid_t group = H5Gopen2(file, name, H5P_DEFAULT);
     if (group < 0) return err_set(err, ERR_INPUT, "/%s is no group", name);
     unsigned order = 0;
@@ -204,6 +218,9 @@ static int table_read(struct table *t, hid_t file, const char *name, struct err 
     int code = 0;
     if (H5Gget_info(group, &info) < 0 || info.nlinks > 4096)
         code = err_set(err, ERR_INPUT, "/%s cannot be listed", name);
+    else if (listed >= 0 && info.nlinks != (hsize_t)listed)
+        code = err_set(err, ERR_INPUT, "/%s has %d columns and was written with %d: edited", name,
+                       (int)info.nlinks, listed);
     for (hsize_t i = 0; !code && i < info.nlinks; i++) {
         char link[1024] = "";
         ssize_t n =
@@ -220,6 +237,7 @@ static int table_read(struct table *t, hid_t file, const char *name, struct err 
 struct meta_reader {
     struct table *table;
     uint64_t sum;
+    char *contents; /* attribute "tables", or NULL */
 };
 
 static herr_t meta_one(hid_t file, const char *name, const H5A_info_t *info, void *context) {
@@ -231,15 +249,20 @@ static herr_t meta_one(hid_t file, const char *name, const H5A_info_t *info, voi
         free(value);
         return -1;
     }
+    in->sum += hash_bytes(value, strlen(value), hash_bytes(name, strlen(name), 0));
+    if (!strcmp(name, "tables")) {
+        in->contents = value;
+        return 0;
+    }
     int64_t row = table_add(in->table, 1);
     table_set_text(in->table, row, "key", name);
     table_set_text(in->table, row, "value", value);
-    in->sum += hash_bytes(value, strlen(value), hash_bytes(name, strlen(name), 0));
     free(value);
     return 0;
 }
 
-static int meta_read(struct tables *ts, hid_t file, struct err *err) {
+/* *contents: malloc'ed list of tables, NULL in files of an older bench. */
+static int meta_read(struct tables *ts, hid_t file, char **contents, struct err *err) {
     int64_t format = 0;
     hid_t attr = H5Aexists(file, "format") > 0 ? H5Aopen(file, "format", H5P_DEFAULT) : -1;
     hid_t type = attr >= 0 ? H5Aget_type(attr) : -1, space = attr >= 0 ? H5Aget_space(attr) : -1;
@@ -258,6 +281,7 @@ static int meta_read(struct tables *ts, hid_t file, struct err *err) {
     bool whole = H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_INC, NULL, meta_one, &in) >= 0 &&
                  stored && !strcmp(stored, hash_text(hex, in.sum));
     free(stored);
+    *contents = in.contents;
     return whole ? 0
                  : err_set(err, ERR_INPUT,
                            "the attributes of its root do not fit their xxh64: "
@@ -276,12 +300,14 @@ static int file_to_tables(struct tables *ts, const char *path, const char *const
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (file < 0) return err_set(err, ERR_INPUT, "HDF5 cannot open it: truncated or damaged");
-    int code = meta_read(ts, file, err);
+    char *contents = NULL;
+    int code = meta_read(ts, file, &contents, err);
     size_t n;
     const char *const *names = tables_names(&n);
     for (size_t i = 0; !code && i < n; i++)
         if (strcmp(names[i], "meta") && wanted(what, names[i]))
-            code = table_read(tables_get(ts, names[i]), file, names[i], err);
+            code = table_read(tables_get(ts, names[i]), file, names[i], contents, err);
+    free(contents);
     return code; /* the child ends now: closing a damaged file is one more chance to die */
 }
 

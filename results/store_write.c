@@ -169,13 +169,26 @@ static bool table_write(hid_t file, const struct table *t, const char *name) {
     return ok;
 }
 
+/* "ceilings 10, environment 4, ...": tables and how many columns each has, so that a missing one is
+ * noticed. */
+static void contents_text(const struct tables *ts, struct text *out) {
+    size_t n;
+    const char *const *names = tables_names(&n);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], "meta"))
+            text_printf(out, "%s%s %zu", out->len ? ", " : "", names[i],
+                        table_columns(tables_peek(ts, names[i])));
+}
+
 /* Attributes have no order: their hashes are added. */
-static bool meta_write(hid_t file, const struct table *t) {
-    bool ok = attribute_int(file, "format", STORE_FORMAT);
-    uint64_t sum = 0;
+static bool meta_write(hid_t file, const struct table *t, const char *contents) {
+    bool ok =
+        attribute_int(file, "format", STORE_FORMAT) && attribute_text(file, "tables", contents);
+    uint64_t sum = hash_bytes(contents, strlen(contents), hash_bytes("tables", 6, 0));
     for (int64_t r = 0; ok && r < table_rows(t); r++) {
         const char *key = table_text(t, r, "key"), *value = table_text(t, r, "value");
-        if (!*key || !strcmp(key, "format") || !strcmp(key, "xxh64")) continue;
+        if (!*key || !strcmp(key, "format") || !strcmp(key, "xxh64") || !strcmp(key, "tables"))
+            continue;
         bool later = false; /* the last value of a key counts */
         for (int64_t s = r + 1; s < table_rows(t); s++)
             later = later || !strcmp(table_text(t, s, "key"), key);
@@ -197,7 +210,10 @@ static char *image_create(const struct tables *ts, size_t *size) {
     H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_obj_track_times(create, false);
     hid_t file = H5Fcreate("bench", H5F_ACC_TRUNC, create, access); /* a name only: in memory */
-    bool ok = file >= 0 && meta_write(file, tables_peek(ts, "meta"));
+    struct text contents = {0};
+    contents_text(ts, &contents);
+    bool ok = file >= 0 && meta_write(file, tables_peek(ts, "meta"), contents.data);
+    text_free(&contents);
     size_t n;
     const char *const *names = tables_names(&n);
     for (size_t i = 0; ok && i < n; i++)
