@@ -30,6 +30,7 @@
 
 #define WAKE_MS  500         /* never more often: the supervisor must not disturb a sample */
 #define START_NS 20000000000 /* a worker that says nothing for so long will not come */
+#define END_NS   10000000000 /* one that does not end in that time after its last visit is ended */
 
 struct child { /* a worker, or the one in this process */
     pid_t pid;
@@ -56,14 +57,24 @@ static void on_signal(int signal) {
     asked_to_stop = 1;
 }
 
+/* Waits until the worker has closed its end of the socket: a driver may hang while it is left. */
+static bool ends_alone(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int64_t until = clock_ns() + END_NS;
+    shutdown(fd, SHUT_WR);
+    while (clock_ns() < until && !asked_to_stop)
+        if (poll(&p, 1, WAKE_MS) > 0) return true;
+    return false;
+}
+
 static void child_end(struct supervisor *v, bool kill_it) {
     struct child *c = &v->child;
     worker_close(&c->inside);
-    if (c->fd >= 0) close(c->fd);
     if (c->pid > 0) {
-        if (kill_it) kill(c->pid, SIGKILL);
+        if (kill_it || !ends_alone(c->fd)) kill(c->pid, SIGKILL);
         while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) continue;
     }
+    if (c->fd >= 0) close(c->fd);
     c->pid = 0;
     c->fd = -1;
 }
@@ -185,7 +196,7 @@ static int await(struct supervisor *v, const struct scheduled *at, const struct 
             kill(v->child.pid, SIGKILL);
             snprintf(
                 reason, sizeof reason,
-                "no answer within measure.timeout = %.0f s (stage '%s'); %" PRId64
+                "no answer within measure.timeout = %g s (stage '%s'); %" PRId64
                 " samples are kept",
                 (double)v->protocol->measure.timeout_ns * 1e-9,
                 visit_stage_names[v->log.head->stage <= STAGE_WITNESS ? v->log.head->stage : 0],
@@ -326,7 +337,7 @@ static int rounds(struct supervisor *v, struct err *err) {
 int supervise(struct supervision *s, struct err *err) {
     struct supervisor v = {
         .s = s, .protocol = s->protocol, .log_fd = -1, .snapshot_fd = -1, .child = {.fd = -1}};
-    struct sigaction action = {.sa_handler = on_signal}, old_int, old_term, old_pipe,
+    struct sigaction action = {.sa_handler = on_signal}, old_int, old_term, old_hup, old_pipe,
                      ignore = {.sa_handler = SIG_IGN};
     int64_t room = memory_limit() / 4;
     asked_to_stop = 0;
@@ -336,6 +347,8 @@ int supervise(struct supervision *s, struct err *err) {
     }
     sigaction(SIGINT, &action, &old_int);
     sigaction(SIGTERM, &action, &old_term);
+    sigaction(SIGHUP, NULL, &old_hup);
+    if (old_hup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL); /* nohup is respected */
     sigaction(SIGPIPE, &ignore, &old_pipe);
     budget_begin(&v.budget, s->protocol);
     progress_begin(&v.progress, s->quiet);
@@ -352,6 +365,7 @@ int supervise(struct supervision *s, struct err *err) {
     if (v.snapshot_fd >= 0) close(v.snapshot_fd);
     sigaction(SIGINT, &old_int, NULL);
     sigaction(SIGTERM, &old_term, NULL);
+    sigaction(SIGHUP, &old_hup, NULL);
     sigaction(SIGPIPE, &old_pipe, NULL);
     return code;
 }

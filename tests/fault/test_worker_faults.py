@@ -119,6 +119,25 @@ with Folder() as f:
     check(code == 0 and "complete" in err, "resume of a complete run", code, err)
 print("interrupted and resumed")
 
+# A terminal that closes ends a run as Ctrl-C does; under nohup it ends nothing.
+with Folder() as f:
+    p = f.start()
+    while frames(f.journal)[0].count(2) < 4 and p.poll() is None:
+        time.sleep(0.005)
+    os.killpg(p.pid, signal.SIGHUP)
+    out, err = p.communicate(timeout=30)
+    check(p.returncode == 130, "SIGHUP: exit", p.returncode, err)
+    check(whole_file(f.h5) == "no", "SIGHUP: what was measured is a file")
+    check(set(visits_of(f.h5)[1]) == {"ok"}, "SIGHUP: no visit is blamed", visits_of(f.h5))
+with Folder() as f:
+    p = f.start(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    while frames(f.journal)[0].count(2) < 4 and p.poll() is None:
+        time.sleep(0.005)
+    os.killpg(p.pid, signal.SIGHUP)
+    out, err = p.communicate(timeout=30)
+    check(p.returncode == 0 and whole_file(f.h5) == "yes", "nohup", p.returncode, err)
+print("SIGHUP: kept")
+
 
 # A full disk: one sentence, exit 2, no half file.
 if os.geteuid() == 0:
