@@ -168,6 +168,20 @@ static bool is_word(const char *key, const char *list) { /* list: " x y metric "
     return strstr(list, padded) != NULL;
 }
 
+/* An analysis runs along an axis: over a key that stands still there is nothing to fit. */
+static void check_axis(struct draft *d, const struct setting *s) {
+    struct names axes = {0};
+    struct text list = {0};
+    for (size_t i = 0; i < d->protocol->n_swept; i++) names_add(&axes, d->protocol->swept[i].key);
+    names_join(&axes, &list);
+    if (!names_have(&axes, s->value))
+        problem_at(d->problems, s->value_origin, NULL, "%s: %s is no axis of this protocol (%s%s)",
+                   s->key, s->value, axes.n ? "its axes: " : "it has no [[sweep]]",
+                   axes.n ? list.data : "");
+    names_free(&axes);
+    text_free(&list);
+}
+
 /* --- [[analysis]] --- */
 
 /* Analyses name metrics and keys as text; by the names of these options we know which. */
@@ -179,6 +193,7 @@ static void check_reference(struct draft *d, const struct option *o, const struc
             unknown_word(d, s->value_origin, o->key, "metric", s->value, &v->metrics);
     } else if (is_word(o->key, " x by at over where ")) {
         check_keys(d, s->value_origin, o->key, s->value, &v->keys);
+        if (!strcmp(o->key, "x") && names_have(&v->keys, s->value)) check_axis(d, s);
     }
 }
 
@@ -271,6 +286,22 @@ static void read_analysis(struct draft *d, size_t i, const struct vocabulary *v)
 
 /* --- [[published]] --- */
 
+/* Without `at` a figure stands beside the only row of its case. */
+static void check_only_row(struct draft *d, const struct declared *one) {
+    const struct setting *in_case = settings_find(&one->settings, "case");
+    size_t n = 0;
+    for (size_t k = 0; k < one->settings.n; k++) {
+        const char *key = one->settings.items[k].key;
+        if (!strcmp(key, "at") || !strncmp(key, "at.", 3)) return;
+    }
+    for (size_t i = 0; i < d->protocol->n_points; i++)
+        if (!in_case || !strcmp(d->protocol->points[i].case_name, in_case->value)) n++;
+    if (n > 1)
+        problem_at(
+            d->problems, one->origin, NULL,
+            "[[published]] needs at = { KEY = VALUE }: it could stand beside any of %zu rows", n);
+}
+
 static void read_published(struct draft *d, size_t i, const struct vocabulary *v) {
     const struct declared *one = &d->published[i];
     struct published_params params;
@@ -289,6 +320,7 @@ static void read_published(struct draft *d, size_t i, const struct vocabulary *v
             parse_one(d, published_options, "[[published]]", s, v, &params);
     }
     check_case(d, settings_find(&one->settings, "case"), &v->cases);
+    check_only_row(d, one);
     required(d, published_options, "[[published]]", one);
 }
 
