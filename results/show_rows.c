@@ -412,6 +412,27 @@ void show_rows(const struct tables *ts, const struct show_options *o, struct tex
     arena_close(&all.arena);
 }
 
+/* Under a table: each row that is not ok, or is flagged, with its reason. */
+static void markdown_reasons(const struct group *g, struct text *out) {
+    bool any = false;
+    for (int64_t r = 0; r < g->rows; r++) {
+        const char *label = table_text(g->points, g->point[r], "label");
+        const char *words[] = {table_text(g->points, g->point[r], "state"),
+                               table_text(g->points, g->point[r], "flags"),
+                               table_text(g->points, g->point[r], "reason")};
+        if (!*words[2]) continue;
+        text_puts(out, any ? "- " : "\n- ");
+        show_plain(out, *label ? label : g->workload);
+        for (int i = 0; i < 3; i++) {
+            if (!*words[i] || (i == 0 && !strcmp(words[i], "ok"))) continue;
+            text_puts(out, i == 2 ? " · " : ", ");
+            show_plain(out, words[i]);
+        }
+        text_puts(out, "\n");
+        any = true;
+    }
+}
+
 void show_markdown(const struct tables *ts, struct text *out) {
     struct groups all = {.arena = arena_create()};
     groups_find(&all, ts);
@@ -423,6 +444,7 @@ void show_markdown(const struct tables *ts, struct text *out) {
         if (all.n > 1) text_printf(out, "\n### %s\n", *g->only_case ? g->only_case : g->workload);
         text_puts(out, "\n");
         grid_print_markdown(&grid, out);
+        markdown_reasons(g, out);
     }
     free(all.item);
     arena_close(&all.arena);

@@ -508,6 +508,8 @@ static void point_compute(struct work_in_progress *w, int64_t point, struct seri
         emit_phases(w, point);
         emit_tokens(w, point);
         emit_reported(w, point);
+    } else {
+        table_set_f64(w->points, point, "peak_bytes", NAN); /* of a visit that came to nothing */
     }
     reason_set(w, point);
 }
