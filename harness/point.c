@@ -64,7 +64,7 @@ const struct device_kind *point_device_kind(const char *name, struct err *err) {
     if (kind) return kind;
     for (const struct device_absent *gone = all_devices_absent; gone->name; gone++)
         if (!strcmp(gone->name, name)) {
-            err_set(err, ERR_INPUT, "%s: not built: %s", name, gone->reason);
+            err_set(err, ERR_INPUT, "device %s is not in this build: %s", name, gone->reason);
             return NULL;
         }
     names_add(&names, "auto");
