@@ -3,13 +3,16 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/option.h"
 #include "base/problems.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "workloads/common/fill.h"
+#include "workloads/common/plain.h"
 #include "workloads/model/cache.h"
 #include "workloads/model/inputs.h"
 #include "workloads/model/ledger.h"
@@ -380,6 +383,106 @@ static void execute(void *s) {
     }
 }
 
+/* ---- witness: rows of the block against the same rows computed alone */
+
+static struct tensor row_view(struct tensor t, int64_t row) {
+    t.data = (float *)t.data + row * t.stride;
+    t.rows = 1;
+    return t;
+}
+
+/* The step of one row of the first sequence, in memory of its own. */
+static int alone_step(struct blocks_self *self, int64_t row, struct step *step, void **memory,
+                      struct err *err) {
+    const size_t bytes = step_bytes(1, 1, 0);
+    const int32_t pos = (int32_t)(self->params.context - self->params.tokens + row);
+    struct step host;
+    *memory = device_alloc(self->device, bytes, MEM_STATE, "step of one row");
+    if (!*memory) return err_set(err, ERR_MEMORY, "no memory for the step of one row");
+    void *copy = must_alloc(bytes);
+    step_place(step, *memory, 1, 1, 0);
+    step_place(&host, copy, 1, 1, 0);
+    step->most_q = 1;
+    step->most_kv = pos + 1;
+    host.q_begin[1] = 1;
+    host.kv_len[0] = pos + 1;
+    host.alive[0] = 1;
+    host.pos[0] = pos;
+    self->device->kind->upload(self->device, *memory, copy, bytes);
+    free(copy);
+    return 0;
+}
+
+/* out: (y.cols) on the host. */
+static int row_alone(struct blocks_self *self, int64_t row, float *out, struct err *err) {
+    struct device *device = self->device;
+    const struct ops *op = device->ops;
+    struct tensor x = row_view(self->x, row), y = {0}, hidden = {0};
+    struct step step;
+    void *memory = NULL;
+    int code = create(self, &y, 1, self->y.cols, "row alone", err);
+    if (code) goto out;
+    fill_constant(device, y.data, y.cols, 0);
+    switch (self->params.part) {
+    case PART_GEMM: op->linear(device, &y, &x, self->first, NULL, EPI_NONE); break;
+    case PART_MLP:
+        code = create(self, &hidden, 1, self->hidden.cols, "hidden row alone", err);
+        if (code) goto out;
+        op->linear(device, &hidden, &x, self->first, NULL, EPI_SWIGLU);
+        op->linear(device, &y, &hidden, self->down, NULL, EPI_NONE);
+        break;
+    default:
+        code = alone_step(self, row, &step, &memory, err);
+        if (code) goto out;
+        op->attention(device, &y, &x, &self->cache->layers[0], &step, self->scale);
+    }
+    code = device->kind->sync(device, err);
+    if (!code) device->kind->download(device, out, y.data, sizeof *out * (size_t)y.cols);
+out:
+    device_free(device, memory);
+    device_free(device, hidden.data);
+    device_free(device, y.data);
+    return code;
+}
+
+static void compare_row(struct witness *w, const float *fast, const float *plain, int64_t n,
+                        int64_t position, double tolerance) {
+    double error = 0, most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double d = fabs((double)fast[i] - (double)plain[i]);
+        if (memcmp(&fast[i], &plain[i], sizeof *fast) && w->first_difference < 0)
+            w->first_difference = position + i;
+        if (!(d <= error)) error = d; /* a NaN stays */
+        most = fmax(most, fabs((double)plain[i]));
+    }
+    w->compared += n;
+    w->identical = w->first_difference < 0;
+    if (!(error <= w->max_error)) w->max_error = error;
+    w->holds =
+        w->holds && (w->contract == CONTRACT_EXACT ? w->identical : error <= tolerance * most);
+    w->hash = hash_bytes(fast, sizeof *fast * (size_t)n, w->hash);
+    w->plain_hash = hash_bytes(plain, sizeof *plain * (size_t)n, w->plain_hash);
+}
+
+/* Of attention only the first sequence's rows: what the others hold must not matter to them. */
+static int witness(void *s, struct witness *w, struct err *err) {
+    struct blocks_self *self = s;
+    const struct blocks_params *p = &self->params;
+    const struct model_config config = config_of(p);
+    const int64_t rows = p->part == PART_ATTENTION ? p->tokens : rows_of(p), cols = self->y.cols;
+    const size_t bytes = sizeof(float) * (size_t)cols;
+    float *fast = must_alloc(2 * bytes), *plain = fast + cols;
+    int code = 0;
+    plain_begin(w, self->device, "first and last row against each computed alone");
+    for (int64_t row = 0; !code && row<rows; row += rows> 1 ? rows - 1 : 1) {
+        self->device->kind->download(self->device, fast, row_view(self->y, row).data, bytes);
+        code = row_alone(self, row, plain, err);
+        if (!code) compare_row(w, fast, plain, cols, row * cols, plain_tolerance(&config));
+    }
+    free(fast);
+    return code;
+}
+
 static void report(void *s, struct values *values) {
     struct blocks_self *self = s;
     struct block_cost cost = cost_of(&self->params, 2, 2, 2);
@@ -408,22 +511,26 @@ static void dispose(void *s) {
 const struct workload workload_blocks = {
     .name = "blocks",
     .brief = "one block of a transformer on its own: its place under the roofline",
-    .help = "Question: how close do a product, a gated MLP and attention come to the roof above "
-            "them? (seeds E25-E28)\n\n"
-            "Inside the timing: gemm: one linear of B T rows, D to F. mlp: gate and up with "
-            "SwiGLU, then down. attention: T rows of each of B sequences over S cached tokens, "
-            "every head with its own keys and values.\n\n"
-            "Outside: making matrices, cache and inputs, seeded and different everywhere.\n\n"
-            "The seeds' models, with 2-byte elements: gemm 2BDF FLOPs, 2BD + 2DF + 2BF bytes; mlp "
-            "6BTDF and 4BTD + 4BTF + 6DF (element-wise work and re-reading the two F-wide "
-            "intermediates left out); attention 4BSTD and 4BSD + 4BTD (K and V both D wide, no "
-            "causal halving, no projections, no softmax). They are the metrics formula_*.\n\n"
-            "The row's own ledger, from which rates, MBU and MFU follow, counts what really runs: "
-            "matrices and cache in their element types, activations in f32, and for attention "
-            "only the pairs that a causal mask leaves; for T = 1 these are all. So its intensity "
-            "lies below the formula's where activations weigh.\n\n"
-            "Expect: gemm and mlp rise with the rows B T until they meet the ridge point; "
-            "attention in decode stays below 1 FLOP a byte whatever the batch. Contract: none.\n",
+    .help =
+        "Question: how close do a product, a gated MLP and attention come to the roof above "
+        "them? (seeds E25-E28)\n\n"
+        "Inside the timing: gemm: one linear of B T rows, D to F. mlp: gate and up with "
+        "SwiGLU, then down. attention: T rows of each of B sequences over S cached tokens, "
+        "every head with its own keys and values.\n\n"
+        "Outside: making matrices, cache and inputs, seeded and different everywhere.\n\n"
+        "The seeds' models, with 2-byte elements: gemm 2BDF FLOPs, 2BD + 2DF + 2BF bytes; mlp "
+        "6BTDF and 4BTD + 4BTF + 6DF (element-wise work and re-reading the two F-wide "
+        "intermediates left out); attention 4BSTD and 4BSD + 4BTD (K and V both D wide, no "
+        "causal halving, no projections, no softmax). They are the metrics formula_*.\n\n"
+        "The row's own ledger, from which rates, MBU and MFU follow, counts what really runs: "
+        "matrices and cache in their element types, activations in f32, and for attention "
+        "only the pairs that a causal mask leaves; for T = 1 these are all. So its intensity "
+        "lies below the formula's where activations weigh.\n\n"
+        "Expect: gemm and mlp rise with the rows B T until they meet the ridge point; "
+        "attention in decode stays below 1 FLOP a byte whatever the batch.\n\n"
+        "Witness: the first and the last row (of attention: of the first sequence) equal those rows "
+        "computed alone: exact where the device computes rows independently of the batch, else "
+        "close.\n",
     .params = params,
     .params_size = sizeof(struct blocks_params),
     .self_size = sizeof(struct blocks_self),
@@ -433,6 +540,7 @@ const struct workload workload_blocks = {
     .plan = plan,
     .prepare = prepare,
     .execute = execute,
+    .witness = witness,
     .report = report,
     .dispose = dispose,
 };

@@ -194,6 +194,54 @@ static void spoiled_results_are_wrong(void **state) {
     }
 }
 
+/* A device whose ops differ in the last bit where there is more than one row. */
+static const struct ops *sound;
+static void spoil(struct tensor *y) {
+    uint32_t *bits = (uint32_t *)y->data + ((int64_t)y->rows * y->stride - 1);
+    if (y->rows > 1) *bits ^= 1;
+}
+static void spoiled_linear(struct device *device, struct tensor *y, const struct tensor *x,
+                           const struct weight *w, const float *bias, enum epilogue epilogue) {
+    sound->linear(device, y, x, w, bias, epilogue);
+    spoil(y);
+}
+static void spoiled_attention(struct device *device, struct tensor *o, const struct tensor *q,
+                              const struct kv *kv, const struct step *step, float scale) {
+    sound->attention(device, o, q, kv, step, scale);
+    spoil(o);
+}
+
+static void spoiled_blocks_are_wrong(void **state) {
+    static const char *const settings[] = {"part=gemm batch=3 d=64 f=32",
+                                           "part=mlp batch=3 d=64 f=96",
+                                           "part=attention tokens=3 context=11 d=64 heads=4"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct drive drive;
+        struct err err = {0};
+        drive_open_run(&drive, devices[0], NULL, arena);
+        if (drive_prepare(&drive, "blocks", settings[i], &err)) fail_msg("%s", err.text);
+        drive_execute(&drive);
+        struct witness w = drive_witness(&drive);
+        assert_true(w.holds && w.identical && w.hash == w.plain_hash);
+        assert_int_equal(w.contract, CONTRACT_EXACT);
+        sound = devices[0]->ops;
+        struct ops spoiled = *sound;
+        spoiled.linear = spoiled_linear;
+        spoiled.attention = spoiled_attention;
+        devices[0]->ops = &spoiled;
+        drive_execute(&drive);
+        w = drive_witness(&drive);
+        devices[0]->ops = sound;
+        assert_false(w.holds);
+        assert_false(w.identical);
+        assert_true(w.first_difference > 0); /* in the last row */
+        assert_true(w.hash != w.plain_hash);
+        drive_dispose(&drive);
+        drive_close_run(&drive);
+    }
+}
+
 /* ---- snapshots ----------------------------------------------------------------------------------
  */
 
@@ -422,6 +470,7 @@ int main(void) {
                                        cmocka_unit_test(cached_is_recomputed),
                                        cmocka_unit_test(recompute_costs_more),
                                        cmocka_unit_test(spoiled_results_are_wrong),
+                                       cmocka_unit_test(spoiled_blocks_are_wrong),
                                        cmocka_unit_test(contexts_are_made_once),
                                        cmocka_unit_test(without_room_it_is_computed_again),
                                        cmocka_unit_test(decode_rows),
