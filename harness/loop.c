@@ -406,8 +406,14 @@ void loop_visit(const struct visit_request *request, struct device *device,
         watch_read(&before);
         if (!v.virtual_clock) look = look_open(all_probes, request->measure->sample_probes);
         v.each = request->measure->sample_probes ? look : NULL;
+        int64_t allocations = tracker_count(device->tracker);
         sample(&v);
         v.each = NULL;
+        allocations = tracker_count(device->tracker) - allocations;
+        if (point->plan.peak_bytes == 0 && allocations)
+            visit_state(&v, "failed",
+                        "%" PRId64 " allocations during the samples; the plan promises none",
+                        allocations);
         probe_cost = look_close(&look, keep_value, &(struct keeper){&v, out});
     }
     watch_read(&after);

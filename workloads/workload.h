@@ -48,8 +48,8 @@ struct plan {
                                  it cannot fit */
     int64_t host_bytes;       /* memory of the workload itself */
     int64_t most_marks;       /* run_mark and run_phase calls of one execution, at most */
-    /* Exact: what the tracker must show as the peak of one execution beyond what was live before
-     * it; -1: not promised. */
+    /* Device memory that one execution takes beyond what was live before it, by formula; 0: it must
+     * not allocate (the loop checks); -1: not promised. */
     int64_t peak_bytes;
     int binding_type; /* enum dtype of the peak that bounds the arithmetic (MFU): usually DT_F32 on
                          cpu */
@@ -72,7 +72,6 @@ struct witness { /* the fast path against the plain path of the same device (mea
 /* What an execution may call. All are cheap enough for the timed region. */
 struct device *run_device(struct run *);
 uint64_t run_seed(struct run *);  /* of this point: inputs, sampling */
-bool run_profiling(struct run *); /* ranges are wanted in full */
 int64_t run_now(struct run *);    /* ns since this execution began; virtual on `fake` */
 void run_wait(struct run *, int64_t until_ns);
 void run_phase(struct run *,

@@ -274,6 +274,41 @@ static void test_marks_are_kept(void **state) {
     rig_close(&r);
 }
 
+/* A workload whose plan promises no allocation, and which allocates all the same. */
+struct greedy_self {
+    struct device *device;
+};
+static int greedy_prepare(void *self, const void *params, const struct model_config *config,
+                          struct run *run, struct err *err) {
+    (void)params, (void)config, (void)err;
+    ((struct greedy_self *)self)->device = run_device(run);
+    return 0;
+}
+static void greedy_execute(void *self) {
+    struct device *device = ((struct greedy_self *)self)->device;
+    device_free(device, device_alloc(device, 4096, MEM_OTHER, "hidden"));
+}
+static void test_broken_promise(void **state) {
+    (void)state;
+    static const struct phase phases[] = {{"greed", "execution"}, {0}};
+    static const struct workload greedy = {.name = "greedy",
+                                           .phases = phases,
+                                           .self_size = sizeof(struct greedy_self),
+                                           .prepare = greedy_prepare,
+                                           .execute = greedy_execute};
+    struct rig r;
+    rig_open(&r, (const char *const[]){"measure.stop=samples", "measure.samples=7", NULL});
+    r.point->workload = &greedy;
+    r.point->plan.peak_bytes = 0;
+    rig_visit(&r, 1, true);
+    assert_string_equal(text_of(&r, "state"), "failed");
+    assert_non_null(strstr(text_of(&r, "reason"), "7 allocations"));
+    r.point->plan.peak_bytes = -1; /* nothing promised, nothing broken */
+    rig_visit(&r, 1, false);
+    assert_string_equal(text_of(&r, "state"), "ok");
+    rig_close(&r);
+}
+
 /* A million samples: every one is kept, in a time that grows with their number only. */
 static void test_million(void **state) {
     (void)state;
@@ -321,6 +356,7 @@ int main(void) {
         cmocka_unit_test(test_failure_is_never_a_number),
         cmocka_unit_test(test_fixed_samples),
         cmocka_unit_test(test_marks_are_kept),
+        cmocka_unit_test(test_broken_promise),
         cmocka_unit_test(test_million),
         cmocka_unit_test(test_real_clock),
     };
