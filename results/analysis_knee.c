@@ -421,11 +421,12 @@ static void check_identity(struct tables *ts, const char *only_case, const struc
     }
     if (!rows) return;
     char off[32], room[32];
-    snprintf(text, sizeof text,
-             "throughput gain = items gain / latency gain in %d row%s against %s %s: off by at most "
-             "%s, %s allowed",
-             rows, rows == 1 ? "" : "s", c->x, NUM(c->g->x[first]), format_number(off, sizeof off, worst, 2),
-             format_number(room, sizeof room, allowed, 2));
+    snprintf(
+        text, sizeof text,
+        "throughput gain = items gain / latency gain in %d row%s against %s %s: off by at most "
+        "%s, %s allowed",
+        rows, rows == 1 ? "" : "s", c->x, NUM(c->g->x[first]),
+        format_number(off, sizeof off, worst, 2), format_number(room, sizeof room, allowed, 2));
     found(ts, only_case, c, "product identity", worst, NAN, NAN, "",
           worst <= allowed ? "ok" : "failed", text);
 }

@@ -2,12 +2,16 @@
 /* Every column that is ever stored, declared once: name, unit, meaning. */
 #include "results/table.h"
 
-#define I(table, name, unit, help) {table, name, unit, help, COL_I64}
-#define F(table, name, unit, help) {table, name, unit, help, COL_F64}
-#define T(table, name, help) {table, name, "", help, COL_TEXT}
+#define I(table, name, unit, help)                                                                 \
+    { table, name, unit, help, COL_I64 }
+#define F(table, name, unit, help)                                                                 \
+    { table, name, unit, help, COL_F64 }
+#define T(table, name, help)                                                                       \
+    { table, name, "", help, COL_TEXT }
 
 const struct column store_schema[] = {
-    T("meta", "key", "attribute of the file's root: tool, tool_version, created, seed, protocol_name, title, question, complete, quick, profile, workers, control_drift"),
+    T("meta", "key",
+      "attribute of the file's root: tool, tool_version, created, seed, protocol_name, title, question, complete, quick, profile, workers, control_drift"),
     T("meta", "value", "its text"),
 
     T("protocol", "scope", "'protocol' or the point's index: which facts the line belongs to"),
@@ -59,11 +63,13 @@ const struct column store_schema[] = {
     F("points", "bytes_state", "byte", "ledger: step state"),
     F("points", "bytes_other", "byte", "ledger: everything else"),
     F("points", "live_bytes", "byte", "ledger: peak live set on the device"),
-    F("points", "peak_bytes", "byte", "allocator: peak live set over the point's visits, the witness apart"),
+    F("points", "peak_bytes", "byte",
+      "allocator: peak live set over the point's visits, the witness apart"),
     T("points", "peak_site", "name of the allocation at the peak"),
     T("points", "peak_phase", "phase at the peak, as memory.phase"),
     T("points", "binding", "element type whose peak bounds the arithmetic"),
-    T("points", "bound", "the ceiling that is met first: bandwidth or compute; empty where a ceiling was not measured"),
+    T("points", "bound",
+      "the ceiling that is met first: bandwidth or compute; empty where a ceiling was not measured"),
     T("points", "contract", "witness: none, exact, close, lossy"),
     T("points", "witness", "result in a word: exact, close, wrong, none, lossy"),
     I("points", "first_difference", "", "first differing position; none if identical"),
@@ -105,9 +111,11 @@ const struct column store_schema[] = {
     T("visits", "flags", "space-separated"),
     T("visits", "reason", "of state and flags"),
     F("visits", "lag1", "", "lag-1 autocorrelation of the samples"),
-    F("visits", "half_width", "", "relative half width of the 95 % interval within the visit (batch means); NaN below 20 samples"),
+    F("visits", "half_width", "",
+      "relative half width of the 95 % interval within the visit (batch means); NaN below 20 samples"),
     I("visits", "ctx_switches", "", "involuntary context switches during the samples"),
-    F("visits", "cpu_share", "", "CPU time of all threads of the worker / wall time, during the samples: 1 is one core"),
+    F("visits", "cpu_share", "",
+      "CPU time of all threads of the worker / wall time, during the samples: 1 is one core"),
     F("visits", "steal_share", "", "stolen share of machine time during the samples"),
     F("visits", "clock_ratio", "", "cycles-per-ns now over the run's best; NaN where unknown"),
     I("visits", "page_faults", "", "minor and major faults during the samples"),
@@ -151,17 +159,20 @@ const struct column store_schema[] = {
     F("summary", "p90", "", "type 7; NaN below 10/(1 - q) samples"),
     F("summary", "p95", "", "as p90"),
     F("summary", "p99", "", "as p90"),
-    F("summary", "ci_lo", "", "95 % interval of the mean over rounds (Student t); NaN at one round"),
+    F("summary", "ci_lo", "",
+      "95 % interval of the mean over rounds (Student t); NaN at one round"),
     F("summary", "ci_hi", "", "as ci_lo"),
     F("summary", "lag1", "", "lag-1 autocorrelation, median of the visits"),
-    F("summary", "drift", "", "relative slope of the visit means over the rounds, last against first"),
+    F("summary", "drift", "",
+      "relative slope of the visit means over the rounds, last against first"),
 
     I("memory", "visit", "", "index of the visit (first round only)"),
     I("memory", "t_ns", "ns", "since the visit began"),
     I("memory", "bytes", "byte", "positive: allocation; negative: release"),
     T("memory", "class", "memory class"),
     T("memory", "site", "name given at the allocation"),
-    T("memory", "phase", "phase of the workload; set-up: outside of executions; witness: of the check beside, never a peak"),
+    T("memory", "phase",
+      "phase of the workload; set-up: outside of executions; witness: of the check beside, never a peak"),
 
     I("ranges", "visit", "", "index of the visit (profiled passes only)"),
     T("ranges", "name", "as in NVTX"),

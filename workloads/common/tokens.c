@@ -12,7 +12,7 @@ void tokens_fill(uint64_t seed, int32_t seq, int64_t vocab, int32_t first, int32
                  int32_t *out) {
     uint64_t key = random_key(seed, (uint64_t)seq);
     for (int32_t i = 0; i < n; i++)
-        out[i] = (int32_t)random_below(key, (uint64_t)(first + i), (uint32_t)vocab);
+        out[i] = (int32_t)random_below(key, (uint64_t)first + (uint64_t)i, (uint32_t)vocab);
 }
 
 static int ascending(const void *a, const void *b) {
