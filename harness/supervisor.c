@@ -28,9 +28,10 @@
 #include "harness/worker.h"
 #include "results/table.h"
 
-#define WAKE_MS  500         /* never more often: the supervisor must not disturb a sample */
-#define START_NS 20000000000 /* a worker that says nothing for so long will not come */
-#define END_NS   10000000000 /* one that does not end in that time after its last visit is ended */
+#define SLOW_CLOCK 0.9         /* of the run's best: the visit is throttled */
+#define WAKE_MS    500         /* never more often: the supervisor must not disturb a sample */
+#define START_NS   20000000000 /* a worker that says nothing for so long will not come */
+#define END_NS     10000000000 /* one that does not end in that time after its last visit is ended */
 
 struct child { /* a worker, or the one in this process */
     pid_t pid;
@@ -48,6 +49,8 @@ struct supervisor {
     struct budget budget;
     struct progress progress;
     double best_clock;
+    double earlier_s; /* what a resumed run had taken before */
+    int64_t began_ns;
     bool virtual_clock; /* all points on one: their time is the budget's time */
 };
 
@@ -218,19 +221,53 @@ static int await(struct supervisor *v, const struct scheduled *at, const struct 
     return 1;
 }
 
-/* The clock rate of a visit over the best seen so far: a fall shows throttling or another core. */
-static void note_clock(struct supervisor *v, struct tables *out) {
-    struct table *values = tables_get(out, "values");
+static void add_word(struct table *t, int64_t row, const char *column, const char *separator,
+                     const char *word) {
+    struct text all = {0};
+    const char *before = table_text(t, row, column);
+    text_printf(&all, "%s%s%s", before, *before ? separator : "", word);
+    table_set_text(t, row, column, all.data);
+    text_free(&all);
+}
+
+void supervisor_note_clock(double *best, struct sample_log *log, struct tables *out) {
+    struct table *values = tables_get(out, "values"), *visits = tables_get(out, "visits");
     double rate = NAN;
+    char reason[120];
     for (int64_t i = 0; i < table_rows(values); i++) {
         if (!strcmp(table_text(values, i, "metric"), "clock_rate"))
             rate = table_real(values, i, "value");
     }
     if (!(rate > 0)) return;
-    if (rate > v->best_clock) v->best_clock = rate;
-    struct table *visits = tables_get(out, "visits");
-    for (int64_t i = 0; i < table_rows(visits); i++)
-        table_set_f64(visits, i, "clock_ratio", rate / v->best_clock);
+    if (rate > *best) *best = rate;
+    double ratio = rate / *best;
+    snprintf(reason, sizeof reason, "throttled: the clock is at %.0f %% of the run's best",
+             100 * ratio);
+    for (int64_t i = 0; i < table_rows(visits); i++) {
+        table_set_f64(visits, i, "clock_ratio", ratio);
+        if (ratio >= SLOW_CLOCK) continue;
+        add_word(visits, i, "flags", " ", "throttled");
+        add_word(visits, i, "reason", "; ", reason);
+    }
+    for (int64_t i = 0; ratio < SLOW_CLOCK && i < log->head->samples; i++)
+        log->sample[i].labels |= LABEL_THROTTLED;
+}
+
+/* Seconds since the run began; a resumed run goes on where its journal ends, a virtual clock is the
+ * sum of its visits. */
+static double seconds_of_run(const struct supervisor *v) {
+    return v->earlier_s +
+           1e-9 * (double)(v->virtual_clock ? v->budget.elapsed_ns : clock_ns() - v->began_ns);
+}
+
+static double end_of_visits(const struct tables *earlier) {
+    const struct table *t = earlier ? tables_peek(earlier, "visits") : NULL;
+    double end = 0;
+    for (int64_t i = 0; t && i < table_rows(t); i++) {
+        double at = table_real(t, i, "t0") + table_real(t, i, "seconds");
+        if (at > end) end = at; /* not where it is no number */
+    }
+    return end;
 }
 
 static int visit(struct supervisor *v, const struct scheduled *at, int64_t visits_left,
@@ -253,6 +290,7 @@ static int visit(struct supervisor *v, const struct scheduled *at, int64_t visit
     size_t len = 0;
     int code = 0;
     int64_t began_ns = clock_ns();
+    double t0 = seconds_of_run(v);
     visit_pack(&request, &order, &v->protocol->measure, point);
     progress_show(&v->progress, at->round, v->budget.rounds, point->label, fraction_of(v, 0),
                   (double)(v->budget.budget_ns - v->budget.elapsed_ns) * 1e-9);
@@ -272,10 +310,12 @@ static int visit(struct supervisor *v, const struct scheduled *at, int64_t visit
     if (asked_to_stop && table_rows(tables_get(out, "visits")) == 0)
         goto out; /* given up: resume measures it again */
     if (!code) {
-        note_clock(v, out);
+        struct table *visits = tables_get(out, "visits");
+        for (int64_t i = 0; i < table_rows(visits); i++) table_set_f64(visits, i, "t0", t0);
+        supervisor_note_clock(&v->best_clock, &v->log, out);
         sample_log_tables(&v->log, at->visit, out);
         code = journal_append(v->s->journal, JOURNAL_VISIT, out, err);
-        double seconds = table_real(tables_get(out, "visits"), 0, "seconds");
+        double seconds = table_real(visits, 0, "seconds");
         int64_t took =
             v->virtual_clock && seconds >= 0 ? (int64_t)(seconds * 1e9) : clock_ns() - began_ns;
         budget_spent(&v->budget, took, v->log.head->spent_ns);
@@ -351,6 +391,8 @@ int supervise(struct supervision *s, struct err *err) {
     if (old_hup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL); /* nohup is respected */
     sigaction(SIGPIPE, &ignore, &old_pipe);
     budget_begin(&v.budget, s->protocol);
+    v.began_ns = clock_ns();
+    v.earlier_s = end_of_visits(s->earlier);
     progress_begin(&v.progress, s->quiet);
     int code = sample_log_create(&v.log_fd, &v.log, err);
     if (!code)

@@ -8,6 +8,7 @@
 #include "results/journal.h"
 
 struct err;
+struct sample_log;
 struct tables;
 struct supervision {
     struct protocol *protocol;
@@ -22,5 +23,9 @@ struct supervision {
    SIGTERM end it early: the visit under way is given up, everything before stays. err: what makes
    going on senseless (journal cannot be written, no worker starts). */
 int supervise(struct supervision *, struct err *);
+
+/* A visit's clock rate over the best of the run so far: noted, and beyond a tenth below it flagged
+ * as throttled, samples and all. */
+void supervisor_note_clock(double *best, struct sample_log *, struct tables *visit);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "harness/head.h"
+#include "harness/sample_log.h"
 #include "harness/supervisor.h"
 #include "results/store.h"
 #include "results/summary.h"
@@ -94,6 +95,11 @@ static void test_exact_run(void **state) {
                        *samples = tables_peek(r.result, "samples");
     assert_int_equal(table_rows(visits), 4 * 4);
     assert_int_equal(table_rows(samples), 4 * 4 * 12);
+    double end = 0; /* on this clock a visit begins where the one before ended */
+    for (int64_t i = 0; i < table_rows(visits); i++) {
+        assert_true(fabs(table_real(visits, i, "t0") - end) < 1e-6);
+        end = table_real(visits, i, "t0") + table_real(visits, i, "seconds");
+    }
     static const double ms[] = {1, 2, 5};
     for (int64_t p = 0; p < 3; p++) {
         assert_true(fabs(summary_get(r.result, p, "time", "mean") - ms[p]) < 1e-12);
@@ -159,6 +165,8 @@ static void test_resume(void **state) {
     assert_true(r.s.complete);
     const struct table *t = tables_peek(r.result, "visits");
     assert_int_equal(table_rows(t), 16);
+    for (int64_t i = 1; i < 16; i++) /* the time of a resumed run goes on */
+        assert_true(table_real(t, i, "t0") > table_real(t, i - 1, "t0"));
     bool seen[16] = {0};
     for (int64_t i = 0; i < 16; i++) {
         int64_t v = table_int(t, i, "visit");
@@ -250,11 +258,50 @@ static void test_peak_is_the_rows_own(void **state) {
     rig_end(&r);
 }
 
+/* A clock that falls by more than a tenth is flagged, in the visit and in its samples. */
+static void test_throttled(void **state) {
+    (void)state;
+    static const double rates[] = {4, 3.7, 3.5, 4.2, 3.7};
+    static const bool throttled[] = {false, false, true, false, true};
+    struct sample_log log;
+    struct err err = {0};
+    double best = 0;
+    int fd;
+    assert_int_equal(sample_log_create(&fd, &log, &err), 0);
+    for (int i = 0; i < 5; i++) {
+        struct tables *out = tables_create();
+        struct table *values = tables_get(out, "values"), *visits = tables_get(out, "visits");
+        int64_t value = table_add(values, 1), visit = table_add(visits, 1);
+        table_set_text(values, value, "metric", "clock_rate");
+        table_set_f64(values, value, "value", rates[i]);
+        table_set_text(visits, visit, "flags", "not_steady");
+        table_set_text(visits, visit, "reason", "not_steady: so");
+        sample_log_begin(&log, i);
+        log.sample[0] = log.sample[1] = (struct sample_record){.wall_ns = 5, .batch = 1};
+        log.head->samples = 2;
+        supervisor_note_clock(&best, &log, out);
+        assert_true(fabs(table_real(visits, 0, "clock_ratio") - rates[i] / best) < 1e-12);
+        assert_string_equal(table_text(visits, 0, "flags"),
+                            throttled[i] ? "not_steady throttled" : "not_steady");
+        assert_true((strstr(table_text(visits, 0, "reason"), "; throttled: ") != NULL) ==
+                    throttled[i]);
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(log.sample[k].labels, throttled[i] ? LABEL_THROTTLED : 0);
+        tables_close(&out);
+    }
+    sample_log_unmap(&log);
+    close(fd);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact_run), cmocka_unit_test(test_order_moves_nothing),
-        cmocka_unit_test(test_resume),    cmocka_unit_test(test_budget_ends),
-        cmocka_unit_test(test_oom_row),   cmocka_unit_test(test_peak_is_the_rows_own),
+        cmocka_unit_test(test_exact_run),
+        cmocka_unit_test(test_order_moves_nothing),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_budget_ends),
+        cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_oom_row),
+        cmocka_unit_test(test_peak_is_the_rows_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
