@@ -381,8 +381,7 @@ void loop_visit(const struct visit_request *request, struct device *device,
                          .workload = w,
                          .store = *store,
                          .phase = -1,
-                         .seed = (uint64_t)request->measure->seed,
-                         .profiling = request->measure->profile};
+                         .seed = (uint64_t)request->measure->seed};
     v.run.most_marks = point->plan.most_marks + MAX_PHASES;
     v.run.marks = must_alloc((size_t)v.run.most_marks * sizeof *v.run.marks);
     sample_log_begin(log, request->visit);

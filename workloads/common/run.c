@@ -27,8 +27,6 @@ struct device *run_device(struct run *run) {
 
 uint64_t run_seed(struct run *run) { return run->seed; }
 
-bool run_profiling(struct run *run) { return run->profiling; }
-
 /* A mark says that something is done, not that it was asked for: queued work is waited for (seeds
  * R02). */
 static void settle(struct run *run) {

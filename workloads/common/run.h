@@ -20,7 +20,6 @@ struct run {
     const struct workload *workload;
     struct run_store store;
     uint64_t seed;
-    bool profiling;
     int64_t begin_ns;          /* device clock at the start of the execution */
     struct mark_record *marks; /* (most_marks), of the present execution */
     int64_t n_marks, most_marks, lost_marks;
