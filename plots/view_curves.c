@@ -69,8 +69,8 @@ static void read_fit(const struct tables *ts, const char *kind, const char *only
 }
 
 /* For results that declare no analysis: the swept number with the longest curve of at least three
- * rows. */
-static const char *longest_sweep(const struct tables *ts) {
+ * rows; *point is one of them. */
+static const char *longest_sweep(const struct tables *ts, int64_t *point) {
     const struct table *points = tables_peek(ts, "points");
     const char *best = "";
     int32_t most = 2;
@@ -83,7 +83,7 @@ static const char *longest_sweep(const struct tables *ts) {
             int32_t timed = 0;
             for (int32_t i = 0; i < rows.groups[g].n; i++)
                 timed += isfinite(rows_metric(ts, rows.groups[g].point[i], "time"));
-            if (timed > most) most = timed, best = column->name;
+            if (timed > most) most = timed, best = column->name, *point = rows.groups[g].point[0];
         }
         rows_free(&rows);
     }
@@ -200,8 +200,14 @@ int curves_read(const struct tables *ts, const char *kind, struct curves *v, str
     struct rows rows;
     int64_t drawn = 0;
     *v = (struct curves){.arena = arena_create()};
-    if (!*x) x = longest_sweep(ts);
-    if (!*y) y = "time";
+    int64_t point = -1;
+    if (!*x) x = longest_sweep(ts, &point);
+    /* Ceilings by working set: each level of cache is a step of the bandwidth. */
+    const struct table *points = tables_peek(ts, "points");
+    bool ceiling = point >= 0 && !strcmp(table_text(points, point, "workload"), "ceiling") &&
+                   isfinite(rows_metric(ts, point, "bandwidth"));
+    if (ceiling) only_case = table_text(points, point, "case");
+    if (!*y) y = ceiling ? "bandwidth" : "time";
     if (!*x)
         return err_set(err, ERR_UNSUPPORTED, "no %s plot: no key is swept over three rows", kind);
     rows_gather(ts, only_case, x, declared_key(ts, number, "by"), &rows);

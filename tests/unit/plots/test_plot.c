@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "plots/plot.h"
+#include "plots/views.h"
 #include "results/analysis.h"
 #include "results/summary.h"
 #include "tests/support/synthetic.h"
@@ -135,6 +136,33 @@ static void kinds_are_in_the_protocols_order(void **state) {
     tables_close(&ts);
     ts = tables_create();
     assert_null(plot_kinds(ts)[0]);
+    tables_close(&ts);
+}
+
+/* A working-set sweep of ceilings is drawn as bandwidth, without the cases beside it. */
+static void ceilings_show_their_levels(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    struct curves v;
+    struct err err = {0};
+    for (int i = 0; i < 6; i++) {
+        double bytes = 1e4 * (1 << i);
+        char label[40];
+        snprintf(label, sizeof label, "bytes=%d", i);
+        int64_t p = synthetic_point(ts, i < 5 ? "levels" : "copies", label, 0, bytes);
+        table_set_text(tables_get(ts, "points"), p, "workload", "ceiling");
+        synthetic_key(ts, p, "workload.bytes", (int64_t)bytes);
+        synthetic_rounds(ts, p, 5, bytes / (i < 3 ? 80e9 : 20e9) * 1e3, 0.001, 7);
+    }
+    finish(ts);
+    if (curves_read(ts, "scaling", &v, &err)) fail_msg("%s", err.text);
+    assert_string_equal(v.y_name, "bandwidth");
+    assert_string_equal(v.y_unit, "byte/s");
+    assert_int_equal(v.n, 1);
+    assert_int_equal(v.curve[0].n, 5);
+    for (int i = 0; i < 5; i++)
+        assert_true(fabs(v.curve[0].y[i] / (i < 3 ? 80e9 : 20e9) - 1) < 0.02);
+    curves_free(&v);
     tables_close(&ts);
 }
 
@@ -370,6 +398,7 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_are_in_the_protocols_order),
+        cmocka_unit_test(ceilings_show_their_levels),
         cmocka_unit_test(every_kind_is_drawn),
         cmocka_unit_test(odd_data_is_drawn_or_refused),
         cmocka_unit_test(nothing_to_draw_has_a_reason),
