@@ -44,7 +44,10 @@ static const char *choose_kind(const struct tables *tables, const char *wanted, 
     }
     if (!wanted) return kinds[0];
     for (size_t i = 0; i < n; i++) {
-        if (!strcmp(kinds[i], wanted)) return kinds[i];
+        if (!strcmp(kinds[i], wanted)) {
+            text_free(&list);
+            return kinds[i];
+        }
         text_printf(&list, "%s%s", i ? ", " : "", kinds[i]);
     }
     if (own_script(wanted)) {
