@@ -311,34 +311,6 @@ void option_allowed(const struct option *o, struct text *out) {
     put_range(o, number ? " " : o->type == OPT_INTS ? ", each " : ", ", out);
 }
 
-/* Adds words at `column`, on a new line where one would cross the page's edge. */
-static void put_wrapped(struct text *out, size_t column, const char *words) {
-    enum { PAGE = 100 };
-    const char *newline = out->len ? memrchr(out->data, '\n', out->len) : NULL;
-    size_t at = out->len ? utf8_width(newline ? newline + 1 : out->data) : 0;
-    for (const char *p = words + strspn(words, " "); *p; p += strspn(p, " ")) {
-        size_t n = strcspn(p, " ");
-        struct text word = {0};
-        text_add(&word, p, n);
-        size_t width = utf8_width(word.data);
-        if (at > column && at + 1 + width > PAGE) {
-            text_puts(out, "\n");
-            at = 0;
-        } else if (at > column) {
-            text_puts(out, " ");
-            at++;
-        }
-        if (at < column) {
-            text_pad(out, column);
-            at = column;
-        }
-        text_puts(out, word.data);
-        at += width;
-        text_free(&word);
-        p += n;
-    }
-}
-
 void option_help(const struct option *table, const char *prefix, struct text *out) {
     size_t key_width = 0, def_width = 0;
     for (const struct option *o = table; o && o->key; o++) {
@@ -357,7 +329,7 @@ void option_help(const struct option *table, const char *prefix, struct text *ou
         option_allowed(o, &words);
         if (o->unit && *o->unit) text_printf(&words, " %s", o->unit);
         if (o->help && *o->help) text_printf(&words, "; %s", o->help);
-        put_wrapped(out, 2 + key_width + 2 + def_width + 2, words.data);
+        text_wrap(out, 2 + key_width + 2 + def_width + 2, 100, words.data);
         text_puts(out, "\n");
         text_free(&words);
     }

@@ -72,6 +72,32 @@ void text_pad(struct text *t, size_t column) {
     for (; width < column; width++) text_add(t, " ", 1);
 }
 
+void text_wrap(struct text *out, size_t column, size_t page, const char *words) {
+    const char *newline = out->len ? memrchr(out->data, '\n', out->len) : NULL;
+    size_t at = out->len ? utf8_width(newline ? newline + 1 : out->data) : 0;
+    for (const char *p = words + strspn(words, " \n"); *p; p += strspn(p, " \n")) {
+        size_t n = strcspn(p, " \n");
+        struct text word = {0};
+        text_add(&word, p, n);
+        size_t width = utf8_width(word.data);
+        if (at > column && at + 1 + width > page) {
+            text_puts(out, "\n");
+            at = 0;
+        } else if (at > column) {
+            text_puts(out, " ");
+            at++;
+        }
+        if (at < column) {
+            text_pad(out, column);
+            at = column;
+        }
+        text_add(out, word.data, word.len);
+        at += width;
+        text_free(&word);
+        p += n;
+    }
+}
+
 void text_free(struct text *t) {
     free(t->data);
     *t = (struct text){0};

@@ -20,6 +20,8 @@ void text_printf(struct text *, const char *fmt, ...) __attribute__((format(prin
 void text_pad(
     struct text *,
     size_t column); /* spaces up to this display column of the current line (UTF-8 aware) */
+/* Adds words at `column`, on a new line where one would reach beyond `page`. */
+void text_wrap(struct text *, size_t column, size_t page, const char *words);
 void text_free(struct text *);
 /* vsnprintf and the locale under which all our numbers are written and read: C, whatever the user's
  * is. */

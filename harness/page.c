@@ -10,29 +10,7 @@
 const char *const page_format_names[] = {"text", "tsv", "json", NULL};
 
 void page_wrap(struct text *out, size_t column, const char *words) {
-    const char *newline = out->len ? memrchr(out->data, '\n', out->len) : NULL;
-    size_t at = out->len ? utf8_width(newline ? newline + 1 : out->data) : 0;
-    for (const char *p = words + strspn(words, " \n"); *p; p += strspn(p, " \n")) {
-        size_t n = strcspn(p, " \n");
-        struct text word = {0};
-        text_add(&word, p, n);
-        size_t width = utf8_width(word.data);
-        if (at > column && at + 1 + width > PAGE_WIDTH) {
-            text_puts(out, "\n");
-            at = 0;
-        } else if (at > column) {
-            text_puts(out, " ");
-            at++;
-        }
-        if (at < column) {
-            text_pad(out, column);
-            at = column;
-        }
-        text_puts(out, word.data);
-        at += width;
-        text_free(&word);
-        p += n;
-    }
+    text_wrap(out, column, PAGE_WIDTH, words);
 }
 
 void page_columns(struct page *page, const char *const *names, size_t n) {

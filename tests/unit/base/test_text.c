@@ -181,9 +181,27 @@ static void test_shell(void **state) {
     }
 }
 
+static void test_wrap(void **state) {
+    (void)state;
+    struct text t = {0};
+    text_puts(&t, "key");
+    text_wrap(&t, 5, 14,
+              "one two\nthree \xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4 a-word-beyond-the-page x");
+    assert_string_equal(t.data, "key  one two\n"
+                                "     three\n"
+                                "     \xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\n"
+                                "     a-word-beyond-the-page\n"
+                                "     x");
+    text_wrap(&t, 5, 14, " "); /* no words, no change */
+    text_wrap(&t, 5, 14, "y");
+    assert_string_equal(t.data + t.len - 8, "     x y");
+    text_free(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shell),
+        cmocka_unit_test(test_wrap),
         cmocka_unit_test(buffers_grow_and_stay_terminated),
         cmocka_unit_test(prints_the_same_under_any_locale),
         cmocka_unit_test(pads_to_display_columns),
