@@ -76,7 +76,7 @@ static int draw(const struct tables *tables, const struct arguments *a, struct e
     size_t n = strlen(file);
     char *stem = must_text(named ? named : file);
     if (!named && n > 3 && !strcmp(file + n - 3, ".h5")) stem[n - 3] = 0;
-    int code = scripts ? plot_draw(tables, kind, stem, scripts, err)
+    int code = scripts ? plot_draw(tables, kind, file, stem, scripts, err)
                        : err_set(err, ERR_INPUT, "the folder of plot scripts was not found");
     if (!code) printf("%s.svg\n%s.png\n", stem, stem);
     free(stem);

@@ -229,7 +229,7 @@ static int present(const char *stem, const char *h5, const struct run_request *r
     if (!request->no_plot && kinds[0]) {
         const char *scripts = data_folder("plots");
         trouble = (struct err){0};
-        if (scripts && plot_draw(tables, kinds[0], stem, scripts, &trouble) == 0)
+        if (scripts && plot_draw(tables, kinds[0], h5, stem, scripts, &trouble) == 0)
             text_printf(&out, "   %s.svg   %s.png", stem, stem);
         else
             fprintf(stderr, "bench: no picture: %s\n",

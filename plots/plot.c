@@ -193,18 +193,18 @@ static void add_threads(const struct tables *ts, struct text *t) {
         text_printf(t, " \xc2\xb7 %s cores", cores);
 }
 
-static void write_settings(const struct tables *ts, const char *stem, struct text *out) {
+static void write_settings(const struct tables *ts, const char *result, struct text *out) {
     struct text t = {0};
     const char *question = meta(ts, "question"), *title = meta(ts, "title");
     const char *model = rows_environment(ts, "cpu.model"), *created = meta(ts, "created");
-    const char *slash = strrchr(stem, '/');
+    const char *slash = strrchr(result, '/');
     script_text(out, "question", *question ? question : title);
     /* Long questions are set smaller rather than cut. */
     size_t width = utf8_width(*question ? question : title);
     script_number(out, "question_size", width > 95 ? 11 : width > 75 ? 13 : 15);
     text_puts(&t, *model ? model : "unknown machine");
     add_threads(ts, &t);
-    text_printf(&t, " \xc2\xb7 %s", slash ? slash + 1 : stem);
+    text_printf(&t, " \xc2\xb7 %s", slash ? slash + 1 : result);
     if (*created) text_printf(&t, " \xc2\xb7 %.16s", created);
     if (!strcmp(meta(ts, "quick"), "yes")) text_puts(&t, " \xc2\xb7 quick: not comparable");
     for (char *c = t.data; *c; c++)
@@ -250,8 +250,8 @@ static bool plain_name(const char *kind) {
            strlen(kind) < 60 && strcmp(kind, "style");
 }
 
-int plot_draw(const struct tables *ts, const char *kind, const char *stem, const char *scripts,
-              struct err *err) {
+int plot_draw(const struct tables *ts, const char *kind, const char *result, const char *stem,
+              const char *scripts, struct err *err) {
     struct gnuplot *g = NULL;
     struct text settings = {0}, main = {0}, path = {0};
     char *folder = NULL;
@@ -267,7 +267,7 @@ int plot_draw(const struct tables *ts, const char *kind, const char *stem, const
     rc = gnuplot_open(&g, err);
     if (rc) goto out;
     while (k < N_KINDS && strcmp(kinds[k].name, kind)) k++;
-    write_settings(ts, stem, &settings);
+    write_settings(ts, result, &settings);
     if (k < N_KINDS) rc = kinds[k].prepare(ts, g, &settings, err);
     if (!rc) rc = write_tables(ts, k == N_KINDS, g, err);
     if (rc) goto out;

@@ -11,11 +11,11 @@ struct text;
 /* Kinds that suit these tables (NULL-terminated, static), best first: knee, scaling, roofline,
  * memory, samples. */
 const char *const *plot_kinds(const struct tables *);
-/* Draws kind to stem.svg and stem.png (extra kinds: stem-KIND.svg). scripts: folder of the *.gp
-   files. ERR_UNSUPPORTED with a sentence when gnuplot is absent or there is nothing to draw; a
-   failing gnuplot is ERR_SYSTEM with its first line. */
-int plot_draw(const struct tables *, const char *kind, const char *stem, const char *scripts,
-              struct err *);
+/* Draws kind to stem.svg and stem.png; the footer names `result`, the file that the tables are
+   from. scripts: folder of the *.gp files. ERR_UNSUPPORTED with a sentence when gnuplot is absent
+   or there is nothing to draw; a failing gnuplot is ERR_SYSTEM with its first line. */
+int plot_draw(const struct tables *, const char *kind, const char *result, const char *stem,
+              const char *scripts, struct err *);
 /* The same curve as text, at most width columns and height lines. */
 int plot_ascii(const struct tables *, const char *kind, int width, int height, struct text *,
                struct err *);

@@ -182,7 +182,7 @@ static void every_kind_is_drawn(void **state) {
     };
     static const char *const page[] = {
         "What's the knee of {this} machine_x?", "A protocol",
-        "A processor \xc2\xb7 2 threads \xc2\xb7 a name \xc2\xb7 2026-11-29 18:30", NULL};
+        "A processor \xc2\xb7 2 threads \xc2\xb7 the file.h5 \xc2\xb7 2026-11-29 18:30", NULL};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err err = {0};
         const char *parts[12];
@@ -193,7 +193,7 @@ static void every_kind_is_drawn(void **state) {
         parts[n++] = page[1];
         parts[n++] = page[2];
         parts[n] = NULL;
-        if (plot_draw(ts, cases[i].kind, in_folder("a name"), scripts, &err))
+        if (plot_draw(ts, cases[i].kind, "results/the file.h5", in_folder("a name"), scripts, &err))
             fail_msg("%s: %s", cases[i].kind, err.text);
         assert_picture(in_folder("a name"), parts);
     }
@@ -225,7 +225,8 @@ static void odd_data_is_drawn_or_refused(void **state) {
         for (int k = 0; k < 5; k++) {
             struct err err = {0};
             struct text t = {0};
-            int rc = plot_draw(ts, kinds[k], in_folder("odd"), scripts, &err);
+            int rc =
+                plot_draw(ts, kinds[k], "results/the file.h5", in_folder("odd"), scripts, &err);
             if (rc && rc != ERR_UNSUPPORTED) fail_msg("%d %s: %s", odd, kinds[k], err.text);
             if (!rc) assert_picture(in_folder("odd"), none);
             assert_int_equal(plot_ascii(ts, kinds[k], 80, 16, &t, &err), rc);
@@ -243,16 +244,18 @@ static void nothing_to_draw_has_a_reason(void **state) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         struct err err = {0};
         struct text t = {0};
-        assert_int_equal(plot_draw(ts, kinds[k], in_folder("none"), scripts, &err),
-                         ERR_UNSUPPORTED);
+        assert_int_equal(
+            plot_draw(ts, kinds[k], "results/the file.h5", in_folder("none"), scripts, &err),
+            ERR_UNSUPPORTED);
         assert_true(strlen(err.text) > 10);
         assert_int_equal(plot_ascii(ts, kinds[k], 80, 16, &t, &err), ERR_UNSUPPORTED);
         text_free(&t);
     }
     assert_false(file_exists(in_folder("none.svg")));
     struct err err = {0};
-    assert_int_equal(plot_draw(ts, "knee", in_folder("none"), "/no/such/folder", &err),
-                     ERR_UNSUPPORTED);
+    assert_int_equal(
+        plot_draw(ts, "knee", "results/the file.h5", in_folder("none"), "/no/such/folder", &err),
+        ERR_UNSUPPORTED);
     tables_close(&ts);
 }
 
@@ -262,7 +265,8 @@ static void gnuplot_may_be_missing_or_broken(void **state) {
     char *path = strdup(getenv("PATH"));
     struct err err = {0};
     setenv("PATH", "/nonexistent", 1);
-    assert_int_equal(plot_draw(ts, "knee", in_folder("none"), scripts, &err), ERR_UNSUPPORTED);
+    assert_int_equal(plot_draw(ts, "knee", "results/the file.h5", in_folder("none"), scripts, &err),
+                     ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "gnuplot is not installed"));
 
     FILE *f = fopen(in_folder("gnuplot"), "w");
@@ -271,14 +275,16 @@ static void gnuplot_may_be_missing_or_broken(void **state) {
     fclose(f);
     chmod(in_folder("gnuplot"), 0755);
     setenv("PATH", folder, 1);
-    assert_int_equal(plot_draw(ts, "knee", in_folder("none"), scripts, &err), ERR_SYSTEM);
+    assert_int_equal(plot_draw(ts, "knee", "results/the file.h5", in_folder("none"), scripts, &err),
+                     ERR_SYSTEM);
     assert_non_null(strstr(err.text, "line 3: it is not my day"));
     assert_null(strstr(err.text, "more"));
 
     f = fopen(in_folder("gnuplot"), "w");
     fputs("#!/bin/sh\nexit 0\n", f); /* says nothing and makes nothing */
     fclose(f);
-    assert_int_equal(plot_draw(ts, "knee", in_folder("none"), scripts, &err), ERR_SYSTEM);
+    assert_int_equal(plot_draw(ts, "knee", "results/the file.h5", in_folder("none"), scripts, &err),
+                     ERR_SYSTEM);
     assert_non_null(strstr(err.text, "made no plot.svg"));
     assert_false(file_exists(in_folder("none.svg")));
     unlink(in_folder("gnuplot"));
@@ -302,7 +308,8 @@ static void a_script_of_ones_own_gets_whole_tables(void **state) {
         "plot 'points.tsv' using (column('workload.batch')):(column('flops')) title 'whole', "
         "'samples.tsv' using (column('order')):(column('wall_ns'))\n";
     assert_int_equal(file_write(in_folder("my_own.gp"), mine, strlen(mine), &err), 0);
-    if (plot_draw(ts, "my_own", in_folder("own"), folder, &err)) fail_msg("%s", err.text);
+    if (plot_draw(ts, "my_own", "results/the file.h5", in_folder("own"), folder, &err))
+        fail_msg("%s", err.text);
     static const char *const parts[] = {"whole", "A protocol", NULL};
     assert_picture(in_folder("own"), parts);
     unlink(in_folder("my_own.gp"));
@@ -315,7 +322,8 @@ static void unwritable_place_is_an_error(void **state) {
     if (!have_gnuplot) skip();
     struct tables *ts = everything(2);
     struct err err = {0};
-    assert_int_not_equal(plot_draw(ts, "knee", "/proc/no/such/place", scripts, &err), 0);
+    assert_int_not_equal(
+        plot_draw(ts, "knee", "results/the file.h5", "/proc/no/such/place", scripts, &err), 0);
     assert_true(err.code != 0 && err.code != ERR_UNSUPPORTED);
     tables_close(&ts);
 }
