@@ -211,6 +211,14 @@ static void label_outliers(struct visit *v) {
     free(labels);
 }
 
+/* The warm-up may have been slow enough to be seen, and the samples not. */
+static void check_resolved(struct visit *v, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (v->log->sample[i].wall_ns != 0) return;
+    if (n && !v->state[0])
+        visit_state(v, "failed", "clock unresolved: all %" PRId64 " samples took no time on it", n);
+}
+
 static double half_width_now(struct visit *v) {
     int64_t n = v->log->head->samples;
     if (n > v->x_cap) {
@@ -304,6 +312,7 @@ static void sample(struct visit *v) {
         }
     }
     if (block_from < n) close_block(v, block_from, n, &watch);
+    check_resolved(v, n);
     v->half_width = half_width_now(v);
     label_outliers(v);
     v->spent_ns += end - begin;

@@ -204,6 +204,19 @@ static void test_clock_stands_still(void **state) {
     rig_close(&r);
 }
 
+/* Slow enough to be seen at first, too short for this clock afterwards: zeros are no numbers. */
+static void test_clock_stands_still_later(void **state) {
+    (void)state;
+    struct rig r;
+    rig_open(&r, (const char *const[]){"device.resolution=1 s", "device.time=1 us",
+                                       "device.slow_first=1", "device.slow_factor=1e6",
+                                       "measure.stop=samples", "measure.samples=5", NULL});
+    rig_visit(&r, 1, true);
+    assert_string_equal(text_of(&r, "state"), "failed");
+    assert_non_null(strstr(text_of(&r, "reason"), "clock unresolved: all 5 samples"));
+    rig_close(&r);
+}
+
 static void test_drift_is_not_steady(void **state) {
     (void)state;
     struct rig r;
@@ -351,6 +364,7 @@ int main(void) {
         cmocka_unit_test(test_least),
         cmocka_unit_test(test_outliers_are_labelled),
         cmocka_unit_test(test_clock_stands_still),
+        cmocka_unit_test(test_clock_stands_still_later),
         cmocka_unit_test(test_drift_is_not_steady),
         cmocka_unit_test(test_reset_adds_nothing),
         cmocka_unit_test(test_failure_is_never_a_number),
