@@ -119,8 +119,15 @@ size_t arguments_of(const struct arguments *a, const char *name, const char **va
     return n;
 }
 
+/* One line whatever a file is called, and nothing that a terminal would obey. */
+static void print_sentence(const char *s) {
+    fputs("bench: ", stderr);
+    for (; *s; s++) fputc((unsigned char)*s < ' ' || *s == 127 ? '?' : *s, stderr);
+    fputc('\n', stderr);
+}
+
 int command_fail(const struct err *err) {
-    fprintf(stderr, "bench: %s\n", *err->text ? err->text : "failed without a reason");
+    print_sentence(*err->text ? err->text : "failed without a reason");
     switch (err->code) {
     case ERR_INTERRUPTED: return EXIT_INTERRUPTED;
     case ERR_MEMORY:

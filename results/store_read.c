@@ -439,9 +439,11 @@ static int look(const char *path, int64_t *bytes, struct err *err) {
     close(fd);
     if (!file) return err_set(err, ERR_INPUT, "%s is no file", path);
     *bytes = st.st_size;
-    if (n != sizeof head || memcmp(head, signature, sizeof head))
-        return err_set(err, ERR_INPUT, "%s is no HDF5 file", path);
-    return 0;
+    if (n == sizeof head && !memcmp(head, signature, sizeof head)) return 0;
+    size_t len = strlen(path);
+    bool journal = len > 8 && !strcmp(path + len - 8, ".journal");
+    return err_set(err, ERR_INPUT, "%s is no HDF5 file%s", path,
+                   journal ? ": bench resume makes a result of a journal" : "");
 }
 
 int store_read(struct tables **out, const char *path, const char *const *what, struct err *err) {
