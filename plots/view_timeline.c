@@ -16,20 +16,34 @@ static bool counts(const struct table *log, int64_t row) {
     return strcmp(table_text(log, row, "phase"), "witness") != 0;
 }
 
-/* The visit whose live set climbs highest; -1 if there is no event. Events of a visit stand
- * together, in order. */
-static int64_t highest_visit(const struct table *log, int64_t *first, int64_t *end) {
+/* Notes a class in seen (CLASSES_MOST); how many there are now. */
+static int note_class(const char **seen, int n, const char *name) {
+    for (int k = 0; k < n; k++)
+        if (!strcmp(seen[k], name)) return n;
+    if (n < CLASSES_MOST) seen[n++] = name;
+    return n;
+}
+
+/* The visit that has most kinds of memory to show, and of those the one whose live set climbs
+ * highest; -1 if there is no event. Events of a visit stand together, in order. */
+static int64_t telling_visit(const struct table *log, int64_t *first, int64_t *end) {
     const int64_t *visit = table_see_i64(log, "visit"), *bytes = table_see_i64(log, "bytes");
     int64_t rows = table_rows(log), best = -1;
     double highest = -1;
+    int most = 0;
     for (int64_t i = 0; i < rows;) {
         double live = 0, peak = 0;
         int64_t from = i;
+        const char *seen[CLASSES_MOST];
+        int classes = 0;
         for (; i < rows && visit[i] == visit[from]; i++) {
             if (bytes[i] != I64_NONE) live += (double)bytes[i];
-            if (counts(log, i)) peak = fmax(peak, live);
+            if (!counts(log, i)) continue;
+            peak = fmax(peak, live);
+            classes = note_class(seen, classes, table_text(log, i, "class"));
         }
-        if (peak > highest) {
+        if (classes > most || (classes == most && peak > highest)) {
+            most = classes;
             highest = peak;
             best = visit[from];
             *first = from;
@@ -93,7 +107,7 @@ int timeline_read(const struct tables *ts, struct timeline *v, struct err *err) 
     const struct table *log = tables_peek(ts, "memory"), *visits = tables_peek(ts, "visits");
     int64_t first = 0, end = 0;
     *v = (struct timeline){.arena = arena_create(), .row = ""};
-    int64_t visit = highest_visit(log, &first, &end);
+    int64_t visit = telling_visit(log, &first, &end);
     if (end <= first)
         return err_set(err, ERR_UNSUPPORTED, "no memory plot: no allocation was recorded");
     read_events(log, first, end, v);

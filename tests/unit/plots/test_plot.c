@@ -166,6 +166,26 @@ static void ceilings_show_their_levels(void **state) {
     tables_close(&ts);
 }
 
+/* A larger visit of one kind of memory tells less than one with three. */
+static void memory_shows_the_telling_visit(void **state) {
+    (void)state;
+    struct tables *ts = everything(1);
+    struct timeline v;
+    struct err err = {0};
+    struct table *m = tables_get(ts, "memory");
+    int64_t row = table_add(m, 2);
+    for (int64_t i = 0; i < 2; i++) {
+        table_set_i64(m, row + i, "visit", 1);
+        table_set_i64(m, row + i, "t_ns", i);
+        table_set_i64(m, row + i, "bytes", i ? -5000000000 : 5000000000);
+        table_set_text(m, row + i, "class", "kv");
+    }
+    if (timeline_read(ts, &v, &err)) fail_msg("%s", err.text);
+    assert_true(v.peak < 2e9 && v.n_classes == 3);
+    timeline_free(&v);
+    tables_close(&ts);
+}
+
 static void every_kind_is_drawn(void **state) {
     (void)state;
     if (!have_gnuplot) skip();
@@ -407,6 +427,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_are_in_the_protocols_order),
         cmocka_unit_test(ceilings_show_their_levels),
+        cmocka_unit_test(memory_shows_the_telling_visit),
         cmocka_unit_test(every_kind_is_drawn),
         cmocka_unit_test(odd_data_is_drawn_or_refused),
         cmocka_unit_test(nothing_to_draw_has_a_reason),
