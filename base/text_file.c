@@ -76,7 +76,27 @@ static int sync_folder_of(const char *path) {
                : e; /* some file systems cannot; some folders only take files */
 }
 
+/* Devices, pipes and links (/dev/stdout) are written to: a rename would put a file in their place.
+ */
+static bool is_special(const char *path) {
+    struct stat st;
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static int write_into(const char *path, const void *data, size_t len, struct err *err) {
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), e = 0;
+    if (fd >= 0) {
+        fcntl(fd, F_SETFL, 0); /* only opening a pipe that nobody reads must not wait */
+        e = write_all(fd, data, len);
+        if (close(fd) && !e) e = errno;
+    } else {
+        e = errno;
+    }
+    return e ? err_system(err, e, "cannot write '%s'", path) : 0;
+}
+
 int file_write(const char *path, const void *data, size_t len, struct err *err) {
+    if (is_special(path)) return write_into(path, data, len, err);
     struct text aside = {0};
     text_printf(&aside, "%s.tmp-%ld", path, (long)getpid());
     int code = 0, e = 0;
