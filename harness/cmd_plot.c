@@ -74,6 +74,9 @@ static int draw(const struct tables *tables, const struct arguments *a, struct e
     }
     const char *scripts = data_folder("plots");
     size_t n = strlen(file);
+    if (named && (!*named || named[strlen(named) - 1] == '/'))
+        return err_set(err, ERR_INPUT, "-o '%s' names no file: STEM.svg and STEM.png are written",
+                       named);
     char *stem = must_text(named ? named : file);
     if (!named && n > 3 && !strcmp(file + n - 3, ".h5")) stem[n - 3] = 0;
     int code = scripts ? plot_draw(tables, kind, file, stem, scripts, err)
