@@ -309,7 +309,10 @@ static void settle(struct fake *fake) {
     const struct fake_params *p = &fake->params;
     int64_t i = fake->executions++;
     fake->pending = false;
-    if (i == p->die_at) raise(SIGSEGV);
+    if (i == p->die_at) {
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer would make an exit of it */
+        raise(SIGSEGV);
+    }
     while (i == p->hang_at) pause();
     if (i == p->fail_at)
         err_set(&fake->failed, ERR_DEVICE, "fake: execution %lld fails as scripted", (long long)i);
