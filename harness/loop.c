@@ -20,7 +20,7 @@
 #include "results/stats.h"
 #include "results/table.h"
 
-enum { WINDOW_MOST = 4096, UNMOVED_MOST = 1000 };
+enum { WINDOW_MOST = 4096, UNMOVED_MOST = 1000, UNIT_MOST = 100000 };
 #define LONG_NS    1000000000 /* an execution over 1 s: two warm-ups, two samples are enough */
 #define WARM_NS    200000000  /* least warm-up of a first visit: clocks and caches settle in time */
 #define BLOCK_NS   5000000    /* disturbance is looked at once per so much sampling */
@@ -111,7 +111,7 @@ static int64_t warm_unit(struct visit *v, int64_t unit) {
         if (t < 0) return -1;
         sum += t;
         executions += unit;
-    } while (sum > 0 && sum < UNIT_NS);
+    } while (sum > 0 && sum < UNIT_NS && executions < UNIT_MOST);
     return sum / executions;
 }
 
@@ -131,6 +131,7 @@ static void warm_up(struct visit *v) {
     int64_t most_ns =
         m->warmup_ns < v->request->share_ns / 2 ? m->warmup_ns : v->request->share_ns / 2;
     if (least_ns > most_ns) least_ns = most_ns;
+    int64_t host_ns = clock_ns(); /* a virtual clock may stand all but still while we do not */
     double *window = must_alloc(WINDOW_MOST * sizeof *window); /* the last units, newest last */
     int64_t n_window = 0, unit = v->batch, next_test = least;
     if (may_batch(v) && first_ns >= 0 && first_ns < UNIT_NS) {
@@ -143,7 +144,7 @@ static void warm_up(struct visit *v) {
         int64_t elapsed = visit_now(v) - begin;
         bool enough = n >= least && elapsed >= least_ns;
         if (enough && v->steady) break;
-        if (elapsed > most_ns && n >= least) break;
+        if ((elapsed > most_ns || clock_ns() - host_ns > most_ns) && n >= least) break;
         if (elapsed == 0 && n >= UNMOVED_MOST) {
             visit_state(v, "failed", "clock unresolved: %d executions took no time on it",
                         UNMOVED_MOST);

@@ -28,10 +28,11 @@
 #include "harness/worker.h"
 #include "results/table.h"
 
-#define SLOW_CLOCK 0.9         /* of the run's best: the visit is throttled */
-#define WAKE_MS    500         /* never more often: the supervisor must not disturb a sample */
-#define START_NS   20000000000 /* a worker that says nothing for so long will not come */
-#define END_NS     10000000000 /* one that does not end in that time after its last visit is ended */
+#define SLOW_CLOCK 0.9       /* of the run's best: the visit is throttled */
+enum { DEATH_CHECKS = 300 }; /* of 10 ms */
+#define WAKE_MS  500         /* never more often: the supervisor must not disturb a sample */
+#define START_NS 20000000000 /* a worker that says nothing for so long will not come */
+#define END_NS   10000000000 /* one that does not end in that time after its last visit is ended */
 
 struct child { /* a worker, or the one in this process */
     pid_t pid;
@@ -156,7 +157,15 @@ static void describe_death(struct supervisor *v, char *out, size_t size) {
     int status = 0;
     pid_t pid = v->child.pid;
     v->child.pid = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    /* It is dead or dying; one that only talks nonsense is ended after a grace. */
+    for (int i = 0; i < DEATH_CHECKS; i++) {
+        if (waitpid(pid, &status, WNOHANG) == pid) break;
+        if (i == DEATH_CHECKS - 1) {
+            kill(pid, SIGKILL);
+            while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+        }
+        usleep(10000);
+    }
     int64_t stage = v->log.head->stage;
     const char *where = stage >= 0 && stage <= STAGE_WITNESS ? visit_stage_names[stage] : "?";
     if (WIFSIGNALED(status)) {
