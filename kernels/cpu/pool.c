@@ -38,7 +38,12 @@ enum {
 
 /* The caller cannot be left out: when it is preempted this often in a window of work, it changes
  * places with another thread. */
-enum { WINDOW_NS = 25000000, WINDOW_MOST_NS = 250000000, PREEMPTED_OFTEN = 3 };
+enum {
+    SETTLE_NS = 150000000,
+    WINDOW_NS = 25000000,
+    WINDOW_MOST_NS = 250000000,
+    PREEMPTED_OFTEN = 3
+};
 
 struct range { /* of one thread */
     _Alignas(
@@ -67,6 +72,7 @@ struct pool {
     _Atomic(pool_fn *) fn;
     _Atomic(void *) ctx;
     int64_t window_began, preempted; /* the caller's count of preemptions at the window's begin */
+    int64_t moved;                   /* when it changed places last */
     int partner;                     /* the thread that it changed places with last */
     int64_t piece_began;
     int64_t longest;                     /* the caller's longest piece of the job, ns */
@@ -214,6 +220,7 @@ static void leave_taken_cpu(struct pool *pool) {
     pool->window_began = now;
     pool->preempted = times_preempted();
     if (window > WINDOW_MOST_NS || pool->preempted - before < PREEMPTED_OFTEN) return;
+    if (now - pool->moved < SETTLE_NS) return;
     for (int i = 0; i < pool->n - 1; i++) {
         pool->partner = pool->partner % (pool->n - 1) + 1;
         struct worker *other = &pool->workers[pool->partner];
@@ -221,6 +228,7 @@ static void leave_taken_cpu(struct pool *pool) {
             atomic_load(&other->tid) == 0)
             continue;
         const int cpu = atomic_load(&pool->workers[0].cpu);
+        pool->moved = now;
         atomic_store(&pool->workers[0].cpu, atomic_load(&other->cpu));
         atomic_store(&other->cpu, cpu);
         topology_pin(0, atomic_load(&pool->workers[0].cpu));
