@@ -450,7 +450,7 @@ static void compare_row(struct witness *w, const float *fast, const float *plain
     double error = 0, most = 0;
     for (int64_t i = 0; i < n; i++) {
         double d = fabs((double)fast[i] - (double)plain[i]);
-        if (memcmp(&fast[i], &plain[i], sizeof *fast) && w->first_difference < 0)
+        if (f32_bits(fast[i]) != f32_bits(plain[i]) && w->first_difference < 0)
             w->first_difference = position + i;
         if (!(d <= error)) error = d; /* a NaN stays */
         most = fmax(most, fabs((double)plain[i]));

@@ -254,7 +254,8 @@ static void test_peak_is_the_rows_own(void **state) {
         assert_string_equal(table_text(points, point, "peak_phase"), point ? "allocate" : "set-up");
         assert_int_equal(foreign, 0);
     }
-    assert_true(most_aside > table_real(points, 0, "peak_bytes")); /* a second session was there */
+    assert_true((double)most_aside >
+                table_real(points, 0, "peak_bytes")); /* a second session was there */
     rig_end(&r);
 }
 
