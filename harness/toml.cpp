@@ -52,6 +52,7 @@ class scanner {
             if (c == '#') {
                 skip_comment();
             } else if (c == '"' || c == '\'') {
+                if (!may_begin_string()) return "a quote in the midst of a word";
                 skip_string(c);
             } else {
                 if (const char *wrong = step(c)) return wrong;
@@ -75,6 +76,14 @@ class scanner {
             col++;
         }
         i++;
+    }
+    // Anywhere else the parser would read on as if there were no string: 0"text".
+    bool may_begin_string() const {
+        return i == 0 || std::string_view(" \t\r\n=,[{.\xbf").find(s[i - 1]) != s.npos;
+    }
+    static bool in_word(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '-' || c == '+' || c == '"' || c == '\'';
     }
     void skip_comment() {
         while (i < s.size() && s[i] != '\n') advance();
