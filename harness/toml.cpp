@@ -81,10 +81,6 @@ class scanner {
     bool may_begin_string() const {
         return i == 0 || std::string_view(" \t\r\n=,[{.\xbf").find(s[i - 1]) != s.npos;
     }
-    static bool in_word(char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_' || c == '-' || c == '+' || c == '"' || c == '\'';
-    }
     void skip_comment() {
         while (i < s.size() && s[i] != '\n') advance();
     }

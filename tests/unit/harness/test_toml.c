@@ -120,9 +120,9 @@ static void columns_count_characters(void **state) {
     (void)state;
     refuses_string("\xc3\xa4 = 1\n", "t.toml:1:1: a character outside ASCII");
     refuses_string("a = \xef\xbc\x91\n", "t.toml:1:5: a character outside ASCII");
-    refuses_string("a = 0\"f\xce\x90\"\n", "t.toml:1:6: a quote in the middle of a word");
-    refuses_string("a\"b\" = 1\n", "t.toml:1:2: a quote in the middle of a word");
-    refuses_string("a = 'x''\xce\x90'\n", "t.toml:1:8: a quote in the middle of a word");
+    refuses_string("a = 0\"f\xce\x90\"\n", "t.toml:1:6: a quote in the midst of a word");
+    refuses_string("a\"b\" = 1\n", "t.toml:1:2: a quote in the midst of a word");
+    refuses_string("a = 'x''\xce\x90'\n", "t.toml:1:8: a quote in the midst of a word");
     struct read r = read_string("\xef\xbb\xbf# \xc3\xa4\nx = 1\n");
     assert_int_equal(r.code, 0);
     assert_string_equal(r.e[0].path, "x");
