@@ -99,7 +99,9 @@ void budget_begin(struct budget *b, const struct protocol *p) {
 }
 
 int64_t budget_share(const struct budget *b, int64_t visits_left) {
-    int64_t setup = b->done ? b->setup_ns / b->done : b->budget_ns / (2 * (visits_left + 1));
+    int64_t setup = b->last_done ? b->last_setup_ns / b->last_done
+                    : b->done    ? b->setup_ns / b->done
+                                 : b->budget_ns / (2 * (visits_left + 1));
     int64_t left = b->budget_ns - b->elapsed_ns;
     int64_t share = (left > 0 ? left : 0) / (visits_left > 0 ? visits_left : 1) - setup;
     return share > LEAST_SHARE_NS ? share : LEAST_SHARE_NS;
@@ -113,15 +115,22 @@ void budget_spent(struct budget *b, int64_t visit_ns, int64_t sampled_ns) {
 
 bool budget_another(struct budget *b, int64_t rounds_done, int64_t round_ns) {
     int64_t left = b->budget_ns - b->elapsed_ns;
+    /* The first round also makes what later ones only read (a prefilled context, plain results):
+     * half of it is a guess at the second, and no reason yet to plan fewer. */
+    int64_t next_ns = rounds_done == 1 ? round_ns / 2 : round_ns;
+    b->last_done = b->done;
+    b->last_setup_ns = b->setup_ns;
+    b->done = b->setup_ns = 0;
     if (rounds_done >= b->rounds) return false;
-    if (round_ns > left) {
+    if (next_ns > left) {
         snprintf(
             b->note, sizeof b->note,
             "budget: %" PRId64 " of %" PRId64 " rounds; the last took %.1f s, %.1f s were left",
             rounds_done, b->rounds, (double)round_ns * 1e-9, (double)(left > 0 ? left : 0) * 1e-9);
         return false;
     }
-    int64_t fits = rounds_done + left / (round_ns > 0 ? round_ns : 1);
-    if (!b->fixed_rounds && fits < b->rounds) b->rounds = fits > LEAST_ROUNDS ? fits : LEAST_ROUNDS;
+    int64_t fits = rounds_done + left / (next_ns > 0 ? next_ns : 1);
+    if (!b->fixed_rounds && rounds_done > 1 && fits < b->rounds)
+        b->rounds = fits > LEAST_ROUNDS ? fits : LEAST_ROUNDS;
     return true;
 }

@@ -25,8 +25,9 @@ struct budget {
     int64_t budget_ns, elapsed_ns;
     int64_t rounds; /* planned now: falls when rounds turn out dear, not below the least */
     bool fixed_rounds;
-    int64_t done,
-        setup_ns;   /* visits done, and what of their time was neither warm-up nor samples */
+    /* Of this round: visits, and their time outside of warm-up and samples; then the same of the
+     * round before. */
+    int64_t done, setup_ns, last_done, last_setup_ns;
     char note[200]; /* why there are fewer rounds than planned, or empty */
 };
 void budget_begin(struct budget *, const struct protocol *);

@@ -140,14 +140,26 @@ static void test_budget(void **state) {
     assert_int_equal(b.rounds, 8);
     int64_t share = budget_share(&b, 80);
     assert_true(share >= 20000000 && share <= 10000000000 / 80);
-    for (int i = 0; i < 10; i++) budget_spent(&b, 300000000, 3000000); /* a round of 3 s */
-    assert_true(budget_another(&b, 1, 3000000000));
+    for (int i = 0; i < 10; i++) budget_spent(&b, 200000000, 3000000); /* a round of 2 s */
+    assert_true(budget_another(&b, 1, 2000000000));
+    assert_int_equal(b.rounds,
+                     8); /* the first is dearer than the others: too early to plan fewer */
+    for (int i = 0; i < 10; i++) budget_spent(&b, 300000000, 3000000);
+    assert_true(budget_another(&b, 2, 3000000000));
     assert_true(b.rounds >= 5 && b.rounds < 8); /* the plan falls, not below five */
-    for (int i = 0; i < 20; i++) budget_spent(&b, 300000000, 3000000);
+    for (int i = 0; i < 10; i++) budget_spent(&b, 300000000, 3000000);
     assert_false(budget_another(&b, 3, 3000000000)); /* the next would not fit */
     assert_non_null(strstr(b.note, "3 of"));
     assert_non_null(strstr(b.note, "3.0 s"));
     assert_true(b.elapsed_ns <= b.budget_ns);
+    /* What the last round's set-up took is what the next visits are expected to take. */
+    budget_begin(&b, p);
+    for (int i = 0; i < 10; i++) budget_spent(&b, 100000000, 0);
+    budget_another(&b, 1, 1000000000);
+    assert_int_equal(budget_share(&b, 30), 9000000000 / 30 - 100000000);
+    for (int i = 0; i < 10; i++) budget_spent(&b, 10000000, 0);
+    budget_another(&b, 2, 100000000);
+    assert_int_equal(budget_share(&b, 30), 8900000000 / 30 - 10000000);
     budget_begin(&b, p);
     budget_spent(&b, 11000000000, 1);
     assert_int_equal(budget_share(&b, 3), 20000000); /* spent: the least */
