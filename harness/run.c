@@ -200,14 +200,16 @@ static bool want_colour(void) {
     return isatty(STDOUT_FILENO) && !(no && *no);
 }
 
+/* A line each, so that they can be copied. The kind of picture that was not just drawn, the
+ * workload asked about. */
 static void next_commands(const struct tables *tables, const char *h5, struct text *out) {
     const struct table *t = tables_peek(tables, "points");
     const char *workload = table_rows(t) ? table_text(t, table_rows(t) - 1, "workload") : "null";
     struct text path = {0};
     text_shell(&path, h5);
-    text_printf(out,
-                "  next: bench show --facts %s · bench plot %s --kind samples · bench help %s\n",
-                path.data, path.data, workload);
+    text_printf(out, "  next  bench show --facts %s\n", path.data);
+    text_printf(out, "        bench plot --kind samples %s\n", path.data);
+    text_printf(out, "        bench help %s\n", workload);
     text_free(&path);
 }
 
@@ -225,17 +227,16 @@ static int present(const char *stem, const char *h5, const struct run_request *r
         text_puts(&out, "\n");
         text_add(&out, curve.data, curve.len);
     }
-    text_printf(&out, "\n  %s", h5);
+    text_printf(&out, "\n  %s\n", h5);
     if (!request->no_plot && kinds[0]) {
         const char *scripts = data_folder("plots");
         trouble = (struct err){0};
         if (scripts && plot_draw(tables, kinds[0], h5, stem, scripts, &trouble) == 0)
-            text_printf(&out, "   %s.svg   %s.png", stem, stem);
+            text_printf(&out, "  %s.svg\n  %s.png\n", stem, stem);
         else
             fprintf(stderr, "bench: no picture: %s\n",
                     scripts ? trouble.text : "the folder of plot scripts was not found");
     }
-    text_puts(&out, "\n");
     next_commands(tables, h5, &out);
     print_text(stdout, &out);
     fflush(stdout);
