@@ -360,8 +360,11 @@ static void show_run(const struct tables *ts, const struct show_options *o, stru
     if (!strcmp(tables_meta(ts, "profile"), "yes"))
         show_line(out, o->width, "profile", COLUMN,
                   "one pass under a profiler: its times are never to be compared");
-    if (!strcmp(tables_meta(ts, "complete"), "no"))
+    bool whole = strcmp(tables_meta(ts, "complete"), "no") != 0;
+    if (!whole)
         show_line(out, o->width, "incomplete", COLUMN, *why ? why : "the run ended early");
+    else if (!strncmp(why, "budget", 6)) /* every row has numbers, from fewer rounds than planned */
+        show_line(out, o->width, "rounds", COLUMN, why);
 }
 
 static void show_facts(const struct tables *ts, const struct show_options *o, struct text *out) {

@@ -219,6 +219,27 @@ static void many_flags_are_cut_short(void **state) {
     tables_close(&ts);
 }
 
+/* A run that its budget ended is whole, and says how many rounds it got. */
+static void budget_is_said(void **state) {
+    (void)state;
+    struct tables *ts = result_example();
+    static const char *const rows[][2] = {
+        {"complete", "yes"}, {"why_ended", "budget: 3 of 8 rounds; the last took 9 s"}};
+    char *before = shown(ts, NULL);
+    has_not(before, "budget: 3 of 8");
+    free(before);
+    for (int i = 0; i < 2; i++) {
+        struct table *meta = tables_get(ts, "meta");
+        int64_t row = table_add(meta, 1);
+        table_set_text(meta, row, "key", rows[i][0]);
+        table_set_text(meta, row, "value", rows[i][1]);
+    }
+    char *text = shown(ts, NULL);
+    has(text, "rounds     budget: 3 of 8 rounds; the last took 9 s");
+    free(text);
+    tables_close(&ts);
+}
+
 static void any_locale(void **state) {
     (void)state;
     struct tables *ts = result_example();
@@ -242,7 +263,7 @@ int main(void) {
         cmocka_unit_test(one_metric),       cmocka_unit_test(control_characters),
         cmocka_unit_test(facts_and_colour), cmocka_unit_test(what_went_wrong_is_said),
         cmocka_unit_test(nothing_at_all),   cmocka_unit_test(many_flags_are_cut_short),
-        cmocka_unit_test(any_locale),
+        cmocka_unit_test(any_locale),       cmocka_unit_test(budget_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
