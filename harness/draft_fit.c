@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/text.h"
 #include "harness/draft.h"
 #include "workloads/model/model.h"
@@ -59,6 +60,22 @@ static bool is_swept(const struct plan_case *c, const char *key) {
     return false;
 }
 
+/* Whether the point's device multiplies by such weights: what it would skip is no advice. */
+static bool can_run(const struct point *p, int format) {
+    const struct op_case asked = {.weight = weight_formats[format].type,
+                                  .scale = weight_formats[format].scale,
+                                  .group = model_group(&p->config.params),
+                                  .activation = DT_F32,
+                                  .kv = model_kv_type(&p->config.params)};
+    struct device *device = NULL;
+    struct err err = {0};
+    const char *why;
+    bool yes = !device_open(&device, p->device, p->device_params, &err) &&
+               device->kind->supports(device, OP_LINEAR, &asked, &why);
+    device_close(&device);
+    return yes;
+}
+
 /* The point again with another weight format. */
 static bool fits_as(const struct point *p, int format, int64_t limit, struct demand *demand) {
     struct model_config config = p->config;
@@ -68,7 +85,7 @@ static bool fits_as(const struct point *p, int format, int64_t limit, struct dem
     config.params.type = format;
     p->workload->plan(p->params, &config, &plan);
     *demand = demand_of(&plan);
-    return demand->total <= (double)limit;
+    return demand->total <= (double)limit && can_run(p, format);
 }
 
 /* The widest weight format with which the point fits, as a --set. */

@@ -172,6 +172,9 @@ static bool is_word(const char *key, const char *list) { /* list: " x y metric "
 static void check_axis(struct draft *d, const struct setting *s) {
     struct names axes = {0};
     struct text list = {0};
+    for (size_t i = 0; i < d->n_plans; i++)
+        if (d->plans[i].bad)
+            return; /* the axis may be that of a case whose mistakes are told already */
     for (size_t i = 0; i < d->protocol->n_swept; i++) names_add(&axes, d->protocol->swept[i].key);
     names_join(&axes, &list);
     if (!names_have(&axes, s->value))
