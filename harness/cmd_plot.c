@@ -61,6 +61,14 @@ static const char *choose_kind(const struct tables *tables, const char *wanted, 
     return NULL;
 }
 
+/* Other kinds than the run's own stand beside its picture, not in its place. */
+static void add_kind(char **stem, const char *kind) {
+    struct text t = {0};
+    text_printf(&t, "%s-%s", *stem, kind);
+    free(*stem);
+    *stem = text_take(&t);
+}
+
 static int draw(const struct tables *tables, const struct arguments *a, struct err *err) {
     const char *kind = choose_kind(tables, argument(a, "--kind"), err);
     const char *file = a->words[0], *named = argument(a, "--output");
@@ -79,6 +87,7 @@ static int draw(const struct tables *tables, const struct arguments *a, struct e
                        named);
     char *stem = must_text(named ? named : file);
     if (!named && n > 3 && !strcmp(file + n - 3, ".h5")) stem[n - 3] = 0;
+    if (!named && strcmp(kind, plot_kinds(tables)[0])) add_kind(&stem, kind);
     int code = scripts ? plot_draw(tables, kind, file, stem, scripts, err)
                        : err_set(err, ERR_INPUT, "the folder of plot scripts was not found");
     if (!code) printf("%s.svg\n%s.png\n", stem, stem);
@@ -90,7 +99,8 @@ static const struct flag flags[] = {
     {"--kind", "-k", "KIND", "What to draw",
      "knee, scaling, roofline, memory or samples; default: what suits the result", false},
     {"--ascii", NULL, NULL, "Output", "with characters, on the terminal", false},
-    {"--output", "-o", "STEM", "Output", "STEM.svg and STEM.png; default: beside the result",
+    {"--output", "-o", "STEM", "Output",
+     "STEM.svg and STEM.png; default: beside the result, other kinds with -KIND behind its name",
      false},
     {0},
 };

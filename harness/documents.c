@@ -8,6 +8,7 @@
 #include "harness/protocol.h"
 #include "harness/sections.h"
 #include "harness/topics.h"
+#include "harness/words.h"
 #include "kernels/device.h"
 #include "probes/probe.h"
 #include "results/analysis.h"
@@ -157,4 +158,7 @@ void topic_metrics_document(struct text *out) {
         if ((*w)->metrics && (*w)->metrics->name) metrics_table(out, (*w)->metrics);
     }
     probes_tables(out);
+    text_puts(out, "\n## States, flags, words\n\n| word | is a | meaning |\n|---|---|---|\n");
+    for (const struct word *w = all_words; w->word; w++)
+        text_printf(out, "| `%s` | %s | %s |\n", w->word, word_kind_names[w->kind], w->meaning);
 }

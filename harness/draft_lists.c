@@ -251,6 +251,9 @@ static void parse_one(struct draft *d, const struct option *table, const char *w
         names_free(&allowed);
     } else if (s->kind == TOML_OTHER || (s->kind == TOML_ARRAY && o->type != OPT_INTS)) {
         problem_at(d->problems, s->value_origin, NULL, "%s takes one value", s->key);
+    } else if ((o->type == OPT_REAL || o->type == OPT_INT) && s->kind == TOML_STRING &&
+               strcmp(s->origin, "--set")) {
+        problem_at(d->problems, s->value_origin, NULL, "%s takes a number, not text", s->key);
     } else if (option_parse(o, s->value, params, d->arena, &err)) {
         problem_at(d->problems, s->value_origin, NULL, "%s: %s", s->key, err.text);
     } else {
@@ -305,6 +308,40 @@ static void check_only_row(struct draft *d, const struct declared *one) {
             "[[published]] needs at = { KEY = VALUE }: it could stand beside any of %zu rows", n);
 }
 
+/* Numbers compare as numbers: 16 and "16" and 16.0 are one value. */
+static bool point_has(const struct point *p, const char *key, const char *value) {
+    const struct fact *f = facts_find(&p->facts, key);
+    double a, b;
+    if (!strcmp(key, "case")) return !strcmp(p->case_name, value);
+    if (!f) return false;
+    if (parse_f64(f->value, &a) && parse_f64(value, &b)) return a == b;
+    return !strcmp(f->value, value);
+}
+
+/* `at` and `over` each name at least one row; an axis that was cut or replaced for this run may
+ * have lost it. */
+static void check_rows_named(struct draft *d, const struct declared *one, const char *prefix) {
+    const struct setting *in_case = settings_find(&one->settings, "case"), *first = NULL;
+    size_t n = strlen(prefix);
+    if (d->request->quick || d->request->n_sets) return;
+    for (size_t i = 0; i < d->n_plans; i++)
+        if (d->plans[i].bad) return;
+    for (size_t i = 0; i < d->protocol->n_points; i++) {
+        const struct point *p = &d->protocol->points[i];
+        bool all = !in_case || !strcmp(p->case_name, in_case->value);
+        for (size_t k = 0; k < one->settings.n; k++) {
+            const struct setting *s = &one->settings.items[k];
+            if (strncmp(s->key, prefix, n)) continue;
+            if (!first) first = s;
+            all = all && point_has(p, s->key + n, s->value);
+        }
+        if (!first || all) return;
+    }
+    if (first)
+        problem_at(d->problems, first->value_origin, NULL, "no row has %s = %s", first->key + n,
+                   first->value);
+}
+
 static void read_published(struct draft *d, size_t i, const struct vocabulary *v) {
     const struct declared *one = &d->published[i];
     struct published_params params;
@@ -324,6 +361,8 @@ static void read_published(struct draft *d, size_t i, const struct vocabulary *v
     }
     check_case(d, settings_find(&one->settings, "case"), &v->cases);
     check_only_row(d, one);
+    check_rows_named(d, one, "at.");
+    check_rows_named(d, one, "over.");
     required(d, published_options, "[[published]]", one);
 }
 

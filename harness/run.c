@@ -172,8 +172,8 @@ static int dry_run(const struct protocol *p) {
     head_line(p, &out);
     text_puts(
         &out,
-        "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget; memory and "
-        "traffic are exact)\n\n");
+        "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget; traffic is exact, memory is "
+        "without the device's workspace)\n\n");
     plan_line(&out, width,
               (const char *const[]){"point", "workload", "row", "memory", "traffic", "GFLOP"});
     for (size_t i = 0; i < p->n_points; i++) {

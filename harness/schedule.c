@@ -12,6 +12,7 @@
 
 enum { ROUNDS = 8, LEAST_ROUNDS = 5 };
 #define LEAST_SHARE_NS 20000000
+#define QUICK_NS       1500000000 /* of a visit under --quick, set-up included */
 
 static bool is_once(const struct point *p) { return p->workload->flags & WORK_ONCE; }
 static bool is_ceiling(const struct point *p) { return p->workload->flags & WORK_CEILING; }
@@ -96,6 +97,9 @@ void budget_begin(struct budget *b, const struct protocol *p) {
     *b = (struct budget){.budget_ns = p->measure.budget_ns,
                          .rounds = schedule_rounds(p),
                          .fixed_rounds = p->measure.rounds > 0};
+    int64_t glance =
+        (int64_t)(p->n_points + 1) * QUICK_NS; /* a first look is no place to spend a budget */
+    if (p->measure.quick && glance < b->budget_ns) b->budget_ns = glance;
 }
 
 int64_t budget_share(const struct budget *b, int64_t visits_left) {

@@ -156,7 +156,7 @@ const struct section all_sections[] = {
          "title and question say what is asked. [workload] says what is measured, [model] and [shape] on "
          "which transformer, [device] where, [[sweep]] for which values, [measure] how long and how "
          "exactly; [[analysis]] draws conclusions and [[published]] puts other people's figures beside ours.\n\n"
-         "Every mistake is reported in one go, with its place, before anything is measured. An unknown or "
+         "Mistakes are reported together, each with its place, before anything is measured. An unknown or "
          "unused key is a mistake. Values with units are text with the unit: budget = \"90 s\".\n\n"
          "`bench run --set KEY=VALUE` changes any key; `--set sweep.KEY=[1, 2, 4]` replaces an axis.",
      .example =

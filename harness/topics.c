@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Help pages of everything that is not a command, each made from the record itself. */
 #include "harness/topics.h"
+#include "harness/words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/metric.h"
@@ -140,6 +142,29 @@ static bool metric_pages(const char *word, struct text *out) {
     return out->len > before;
 }
 
+static void word_line(const struct word *w, struct text *out) {
+    text_printf(out, "  %s", w->word);
+    text_pad(out, 16);
+    page_wrap(out, 16, w->meaning);
+    text_puts(out, "\n");
+}
+
+/* One word, or all of a kind: "flags", "states", "words". */
+static bool word_pages(const char *word, struct text *out) {
+    size_t before = out->len;
+    for (const struct word *w = all_words; w->word; w++) {
+        char plural[32];
+        snprintf(plural, sizeof plural, "%ss", word_kind_names[w->kind]);
+        if (!strcmp(w->word, word)) {
+            text_printf(out, "%s %s\n", word_kind_names[w->kind], w->word);
+            word_line(w, out);
+        } else if (!strcmp(plural, word)) {
+            word_line(w, out);
+        }
+    }
+    return out->len > before;
+}
+
 bool topic_page(const char *kind, const char *word, struct text *out) {
     bool any = !*kind;
     const struct workload *w = any || !strcmp(kind, "workload") ? workload_find(word) : NULL;
@@ -164,10 +189,17 @@ bool topic_page(const char *kind, const char *word, struct text *out) {
                     e->name);
         return true;
     }
-    return (any || !strcmp(kind, "metric")) && metric_pages(word, out);
+    if ((any || !strcmp(kind, "metric")) && metric_pages(word, out)) return true;
+    return any && word_pages(word, out);
 }
 
 void topic_names(struct names *names) {
+    for (const struct word *w = all_words; w->word; w++) names_add(names, w->word);
+    for (int i = 0; i < N_WORD_KINDS; i++) {
+        char plural[32];
+        snprintf(plural, sizeof plural, "%ss", word_kind_names[i]);
+        names_add(names, plural);
+    }
     for (const struct workload *const *w = all_workloads; *w; w++) names_add(names, (*w)->name);
     for (const struct section *s = all_sections; s->name; s++) names_add(names, s->name);
     for (const struct device_kind *const *d = all_devices; *d; d++) names_add(names, (*d)->name);
