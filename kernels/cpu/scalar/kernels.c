@@ -151,13 +151,19 @@ ONE v16 w_bf16(const void *p) {
 
 static uint32_t read_all(const void *from, int64_t bytes) {
     typedef uint32_t u4 __attribute__((vector_size(16)));
-    u4 sum[4] = {{0}};
+    u4 a = {0}, b = {0}, c = {0}, d = {0}; /* written out: an array of them would live in memory */
     for (const char *p = from, *end = p + bytes; p < end; p += 64) {
-        u4 v[4];
-        memcpy(v, p, sizeof v);
-        for (int i = 0; i < 4; i++) sum[i] += v[i];
+        u4 v;
+        memcpy(&v, p, sizeof v);
+        a += v;
+        memcpy(&v, p + 16, sizeof v);
+        b += v;
+        memcpy(&v, p + 32, sizeof v);
+        c += v;
+        memcpy(&v, p + 48, sizeof v);
+        d += v;
     }
-    const u4 s = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    const u4 s = (a + b) + (c + d);
     return s[0] + s[1] + s[2] + s[3];
 }
 
