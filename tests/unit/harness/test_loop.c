@@ -322,6 +322,49 @@ static void test_broken_promise(void **state) {
     rig_close(&r);
 }
 
+/* Warm-up runs what is measured: the same state, parameters and place, and every execution is
+ * accounted for. */
+struct same_self {
+    const void *params;
+    int64_t depth;
+};
+static struct {
+    const void *self, *params;
+    int64_t executions, others;
+} same_seen;
+static int same_prepare(void *self, const void *params, const struct model_config *config,
+                        struct run *run, struct err *err) {
+    (void)config, (void)run, (void)err;
+    *(struct same_self *)self = (struct same_self){params, 7};
+    same_seen.self = self;
+    same_seen.params = params;
+    same_seen.executions = same_seen.others = 0;
+    return 0;
+}
+static void same_execute(void *self) {
+    const struct same_self *s = self;
+    same_seen.executions++;
+    same_seen.others += self != same_seen.self || s->params != same_seen.params || s->depth != 7;
+}
+static void test_warm_up_is_the_measured_shape(void **state) {
+    (void)state;
+    static const struct phase phases[] = {{"same", "execution"}, {0}};
+    static const struct workload same = {.name = "same",
+                                         .phases = phases,
+                                         .self_size = sizeof(struct same_self),
+                                         .prepare = same_prepare,
+                                         .execute = same_execute};
+    struct rig r;
+    rig_open(&r, (const char *const[]){"device.time=60 ms", "measure.stop=samples",
+                                       "measure.samples=9", NULL});
+    r.point->workload = &same;
+    rig_visit(&r, 5, true);
+    assert_string_equal(text_of(&r, "state"), "ok");
+    assert_int_equal(same_seen.others, 0);
+    assert_int_equal(same_seen.executions, r.log.head->warmups + r.log.head->samples);
+    rig_close(&r);
+}
+
 /* A million samples: every one is kept, in a time that grows with their number only. */
 static void test_million(void **state) {
     (void)state;
@@ -371,6 +414,7 @@ int main(void) {
         cmocka_unit_test(test_fixed_samples),
         cmocka_unit_test(test_marks_are_kept),
         cmocka_unit_test(test_broken_promise),
+        cmocka_unit_test(test_warm_up_is_the_measured_shape),
         cmocka_unit_test(test_million),
         cmocka_unit_test(test_real_clock),
     };
