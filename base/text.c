@@ -232,3 +232,13 @@ void text_shell(struct text *t, const char *word) {
     }
     text_puts(t, "'");
 }
+
+bool text_has_word(const char *list, const char *word, size_t len) {
+    for (const char *at = list; *at;) {
+        size_t n = strcspn(at, " ");
+        if (n == len && !memcmp(at, word, n)) return true;
+        at += n;
+        while (*at == ' ') at++;
+    }
+    return false;
+}

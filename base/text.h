@@ -33,6 +33,8 @@ char *text_take(
 
 size_t utf8_width(const char *s); /* code points: what a column of a table needs */
 bool utf8_valid(const char *bytes, size_t n);
+/* Whether a space-separated list holds the word of len bytes. */
+bool text_has_word(const char *list, const char *word, size_t len);
 /* The closest of n names by edit distance, or NULL if none is near (distance <= 1 + length/3, and
  * below length). */
 const char *text_nearest(const char *word, const char *const *names, size_t n);

@@ -78,13 +78,6 @@ static void caches(struct facts *facts, const char *root) {
     }
 }
 
-static bool has_word(const char *line, const char *word) {
-    size_t n = strlen(word);
-    for (const char *at = line; (at = strstr(at, word)) != NULL; at += n)
-        if ((at == line || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0)) return true;
-    return false;
-}
-
 /* The line of features in /proc/cpuinfo: x86 calls it flags, Arm Features. */
 static bool cpu_flags(char *out, size_t size, const char *root) {
     return tree_keyed(out, size, "flags", root, "proc/cpuinfo") ||
@@ -100,7 +93,8 @@ static void instruction_sets(struct facts *facts, const char *root) {
     struct text out = {0};
     bool any = cpu_flags(flags, sizeof flags, root);
     for (size_t i = 0; any && i < sizeof known / sizeof *known; i++)
-        if (has_word(flags, known[i])) text_printf(&out, "%s%s", out.len ? " " : "", known[i]);
+        if (text_has_word(flags, known[i], strlen(known[i])))
+            text_printf(&out, "%s%s", out.len ? " " : "", known[i]);
     set(facts, "cpu.isa", out.data, "", "/proc/cpuinfo");
     text_free(&out);
 }
@@ -377,7 +371,7 @@ static void hypervisor(struct facts *facts, const char *root) {
     char flags[LINE_MOST], maker[128] = "";
     bool x86 = tree_keyed(flags, sizeof flags, "flags", root, "proc/cpuinfo");
     if (!tree_line(maker, sizeof maker, root, "sys/hypervisor/type")) *maker = 0;
-    if (x86 && !has_word(flags, "hypervisor"))
+    if (x86 && !text_has_word(flags, "hypervisor", strlen("hypervisor")))
         snprintf(maker, sizeof maker, "none");
     else if (x86 && !*maker &&
              !tree_line(maker, sizeof maker, root, "sys/devices/virtual/dmi/id/sys_vendor"))

@@ -19,15 +19,8 @@ bool rows_usable(const struct tables *ts, int64_t point) {
     return false;
 }
 
-static bool has_word(const char *list, const char *word) {
-    size_t n = strlen(word);
-    for (const char *at = list; (at = strstr(at, word)); at += n)
-        if ((at == list || at[-1] == ' ') && (at[n] == 0 || at[n] == ' ')) return true;
-    return false;
-}
-
 bool rows_flagged(const struct tables *ts, int64_t point, const char *flag) {
-    return has_word(table_text(tables_peek(ts, "points"), point, "flags"), flag);
+    return text_has_word(table_text(tables_peek(ts, "points"), point, "flags"), flag, strlen(flag));
 }
 
 static const char *fact_of(const struct tables *ts, const char *scope, const char *key) {

@@ -41,22 +41,6 @@ struct group {
     struct arena *arena;
 };
 
-/* The row of the summary, or -1. */
-static int64_t summary_row(const struct group *g, int64_t point, const char *metric) {
-    const int64_t *of = table_see_i64(g->summary, "point");
-    int64_t lo = 0, rows = table_rows(g->summary), hi = rows;
-    while (lo < hi) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (of[mid] < point)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    for (; lo < rows && of[lo] == point; lo++)
-        if (!strcmp(table_text(g->summary, lo, "metric"), metric)) return lo;
-    return -1;
-}
-
 static double part(const struct group *g, int64_t row, const char *name) {
     return row < 0 ? (double)NAN : table_real(g->summary, row, name);
 }
@@ -155,7 +139,7 @@ static bool add_metric(struct group *g, const char *metric, const char *name, in
     int64_t some = -1;
     bool exact = rows_exact(g->ts, metric);
     for (int64_t r = 0; r < g->rows; r++) {
-        int64_t row = summary_row(g, g->point[r], metric);
+        int64_t row = summary_row(g->ts, g->point[r], metric);
         double v = part(g, row, "mean");
         if (isnan(v)) continue;
         some = row;
@@ -177,7 +161,7 @@ static bool add_metric(struct group *g, const char *metric, const char *name, in
                                : arena_text(g->arena, scale.unit);
     struct grid_column *c = grid_add(g->grid, head, priority, false);
     for (int64_t r = 0; c && r < g->rows; r++) {
-        int64_t row = summary_row(g, g->point[r], metric);
+        int64_t row = summary_row(g->ts, g->point[r], metric);
         double mean = part(g, row, "mean") * scale.factor;
         double half = (part(g, row, "ci_hi") - part(g, row, "ci_lo")) / 2 * scale.factor;
         char buf[64];
@@ -194,14 +178,14 @@ static void add_ratio(struct group *g, const char *metric, const char *head, int
     double base = (double)NAN;
     int64_t have = 0;
     for (int64_t r = 0; r < g->rows; r++) {
-        double v = part(g, summary_row(g, g->point[r], metric), "mean");
+        double v = part(g, summary_row(g->ts, g->point[r], metric), "mean");
         if (v > 0 && isnan(base)) base = v;
         have += v > 0;
     }
     if (have < 2) return;
     struct grid_column *c = grid_add(g->grid, head, priority, false);
     for (int64_t r = 0; c && r < g->rows; r++) {
-        double v = part(g, summary_row(g, g->point[r], metric), "mean") / base;
+        double v = part(g, summary_row(g->ts, g->point[r], metric), "mean") / base;
         c->cell[r] = isfinite(v)
                          ? arena_printf(g->arena, v < 1000 ? "%.*f" : "%.*e", v < 9.95 ? 2 : 1, v)
                          : "-";
@@ -211,10 +195,10 @@ static void add_ratio(struct group *g, const char *metric, const char *head, int
 static void add_share(struct group *g, const char *metric, const char *head, int priority) {
     bool any = false;
     for (int64_t r = 0; r < g->rows && !any; r++)
-        any = isfinite(part(g, summary_row(g, g->point[r], metric), "mean"));
+        any = isfinite(part(g, summary_row(g->ts, g->point[r], metric), "mean"));
     struct grid_column *c = any ? grid_add(g->grid, head, priority, false) : NULL;
     for (int64_t r = 0; c && r < g->rows; r++) {
-        double v = 100 * part(g, summary_row(g, g->point[r], metric), "mean");
+        double v = 100 * part(g, summary_row(g->ts, g->point[r], metric), "mean");
         c->cell[r] = isfinite(v) ? arena_printf(g->arena, "%.*f %%", v < 9.95 ? 1 : 0, v) : "-";
     }
 }
@@ -261,7 +245,7 @@ static void phases_of(const struct group *g, struct phase_names *p) {
 static void add_tokens(struct group *g) {
     bool several = false;
     for (int64_t r = 0; r < g->rows && !several; r++)
-        several = summary_row(g, g->point[r], "itl") >= 0;
+        several = summary_row(g->ts, g->point[r], "itl") >= 0;
     if (!several) return;
     add_metric(g, "ttft", "ttft", PRIORITY_TOKEN, false);
     add_metric(g, "itl", "itl", PRIORITY_TOKEN, false);
@@ -274,7 +258,7 @@ static bool rows_with_several(const struct group *g, const struct phase_names *p
         int ran = 0;
         for (int i = 0; i < p->n; i++) {
             snprintf(name, sizeof name, "%.80s_time", p->name[i]);
-            ran += summary_row(g, g->point[r], name) >= 0;
+            ran += summary_row(g->ts, g->point[r], name) >= 0;
         }
         if (ran > 1) return true;
     }
@@ -292,7 +276,8 @@ static void add_times(struct group *g, bool one_number) {
     for (int i = 0; i < phases.n; i++) {
         bool any = false;
         snprintf(name, sizeof name, "%.80s_rate", phases.name[i]);
-        for (int64_t r = 0; r < g->rows && !any; r++) any = summary_row(g, g->point[r], name) >= 0;
+        for (int64_t r = 0; r < g->rows && !any; r++)
+            any = summary_row(g->ts, g->point[r], name) >= 0;
         rates += any;
     }
     for (int i = 0; i < phases.n && several; i++) {
@@ -464,13 +449,14 @@ static bool group_metric(struct group *g, const char *metric) {
                  {"p99", "p99", 55},    {"max", "max", 64},
                  {"lag1", "lag-1", 30}, {"drift", "drift", 35}};
     bool numeric, any = false;
-    for (int64_t r = 0; r < g->rows && !any; r++) any = summary_row(g, g->point[r], metric) >= 0;
+    for (int64_t r = 0; r < g->rows && !any; r++)
+        any = summary_row(g->ts, g->point[r], metric) >= 0;
     if (!any) return false;
     add_keys(g, &numeric);
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
         struct grid_column *c = grid_add(g->grid, parts[k].head, parts[k].priority, false);
         for (int64_t r = 0; c && r < g->rows; r++) {
-            int64_t row = summary_row(g, g->point[r], metric);
+            int64_t row = summary_row(g->ts, g->point[r], metric);
             double lo = part(g, row, "ci_lo"), hi = part(g, row, "ci_hi");
             char a[64], b[64];
             if (*parts[k].part)
@@ -518,7 +504,7 @@ void show_metric(const struct tables *ts, const struct show_options *o, struct t
         if (!group_metric(g, o->metric)) continue;
         const char *unit = "";
         for (int64_t r = 0; r < g->rows && !*unit; r++) {
-            int64_t row = summary_row(g, g->point[r], o->metric);
+            int64_t row = summary_row(g->ts, g->point[r], o->metric);
             if (row >= 0) unit = table_text(g->summary, row, "unit");
         }
         if (!any) text_printf(out, "\n  %s%s%s\n", o->metric, *unit ? ", " : "", unit);

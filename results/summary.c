@@ -120,18 +120,8 @@ static bool judge_visits(struct work_in_progress *w, int64_t point) {
 
 /* ---- flags */
 
-static bool has_word(const char *list, const char *word, size_t len) {
-    for (const char *at = list; *at;) {
-        at += strspn(at, " ");
-        size_t n = strcspn(at, " ");
-        if (n == len && !strncmp(at, word, len)) return true;
-        at += n;
-    }
-    return false;
-}
-
 static void flag(struct work_in_progress *w, const char *name, size_t len, const char *reason) {
-    if (has_word(w->flags.data ? w->flags.data : "", name, len)) return;
+    if (text_has_word(w->flags.data ? w->flags.data : "", name, len)) return;
     text_printf(&w->flags, "%s%.*s", w->flags.len ? " " : "", (int)len, name);
     text_printf(&w->flag_reasons, "%s%.*s: %s", w->flag_reasons.len ? "; " : "", (int)len, name,
                 reason);
@@ -160,7 +150,7 @@ static void flag_from_visits(struct work_in_progress *w, const struct summary_vi
     for (int64_t i = 0; i < n; i++) {
         if (v[i].control) continue;
         all++;
-        if (!has_word(table_text(visits, v[i].row, "flags"), name, len)) continue;
+        if (!text_has_word(table_text(visits, v[i].row, "flags"), name, len)) continue;
         with++;
         if (first < 0) first = v[i].row;
     }
@@ -188,7 +178,7 @@ static void flags_of_visits(struct work_in_progress *w, int64_t point) {
         for (; !v[i].control && *at;) {
             at += strspn(at, " ");
             size_t len = strcspn(at, " ");
-            if (len && !has_word(w->flags.data ? w->flags.data : "", at, len))
+            if (len && !text_has_word(w->flags.data ? w->flags.data : "", at, len))
                 flag_from_visits(w, v, n, at, len);
             at += len;
         }
@@ -227,7 +217,7 @@ static void flags_of_times(struct work_in_progress *w, const struct series *time
     char reason[200];
     size_t rounds = series_rounds(times, &mean, &lo, &hi, &drift, &error);
     if (!rounds) return;
-    bool quick = has_word(w->flags.data ? w->flags.data : "", "quick", 5);
+    bool quick = text_has_word(w->flags.data ? w->flags.data : "", "quick", 5);
     if (!quick && (rounds < ROUNDS_LEAST || times->n < SAMPLES_LEAST)) {
         snprintf(reason, sizeof reason, "%zu samples in %zu round%s; at least %d in %d are wanted",
                  times->n, rounds, rounds == 1 ? "" : "s", (int)SAMPLES_LEAST, (int)ROUNDS_LEAST);
@@ -585,23 +575,6 @@ int summary_compute(struct tables *ts, struct err *err) {
 }
 
 /* ---- reading it */
-
-/* Rows of the summary stand by ascending point. */
-double summary_get(const struct tables *ts, int64_t point, const char *metric, const char *part) {
-    const struct table *t = tables_peek(ts, "summary");
-    const int64_t *of = table_see_i64(t, "point");
-    int64_t lo = 0, rows = table_rows(t), hi = rows;
-    while (lo < hi) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (of[mid] < point)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    for (; lo < rows && of[lo] == point; lo++)
-        if (!strcmp(table_text(t, lo, "metric"), metric)) return table_real(t, lo, part);
-    return (double)NAN;
-}
 
 int summary_exit(const struct tables *ts) {
     const struct table *points = tables_peek(ts, "points"), *fits = tables_peek(ts, "fits");

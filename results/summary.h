@@ -24,6 +24,8 @@ int summary_compute(struct tables *, struct err *);
 void summary_ceiling(const struct tables *, const char *kind, const char *type, double *value,
                      double *upper);
 
+/* Its row in the table summary, whose rows stand by ascending point; -1 if absent. */
+int64_t summary_row(const struct tables *, int64_t point, const char *metric);
 /* One number of the summary; NAN if absent. part: "mean", "ci_lo", "median", ... */
 double summary_get(const struct tables *, int64_t point, const char *metric, const char *part);
 /* The worst state's exit code of the whole file (measurement.md sections 2 and 4): 0 or 3. */

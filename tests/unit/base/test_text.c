@@ -167,6 +167,17 @@ static void hashes_as_xxh64(void **state) {
     assert_string_equal(hash_text(out, 0xab), "00000000000000ab");
 }
 
+static void test_has_word(void **state) {
+    (void)state;
+    assert_true(text_has_word("avx avx2 fma", "avx", 3));
+    assert_true(text_has_word("avx avx2  fma", "fma", 3));
+    assert_true(text_has_word(" quick", "quick", 5));
+    assert_false(text_has_word("avx512f avx2", "avx", 3));
+    assert_false(text_has_word("xavx", "avx", 3));
+    assert_false(text_has_word("", "avx", 3));
+    assert_true(text_has_word("quick disturbed", "quick: one", 5)); /* only len bytes count */
+}
+
 static void test_shell(void **state) {
     (void)state;
     static const char *const words[][2] = {
@@ -200,6 +211,7 @@ static void test_wrap(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_has_word),
         cmocka_unit_test(test_shell),
         cmocka_unit_test(test_wrap),
         cmocka_unit_test(buffers_grow_and_stay_terminated),
