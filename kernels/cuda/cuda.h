@@ -32,10 +32,11 @@ enum { PAD_COLS = 64, TILE_ROWS = 16 };
 struct cuda_weight {
     struct weight head;
     void *data;
-    void *scales; /* f32 per tensor part or row; f16 per group: as stored by quant.h, rows in the
-                     order of data */
+    void *scales; /* (padded_rows, groups): f32 per row, where a tensor's one scale stands at each of
+                     its rows, so that no kernel asks for parts; f16 per group, as stored by quant.h.
+                     Rows in the order of data */
     int64_t padded_rows, padded_cols;
-    int64_t groups;       /* scales of a row */
+    int64_t groups;       /* scales of a row: 1 for tensor and row */
     int64_t part_rows[2]; /* rows of each part; [1] = 0 for one part */
     int n_parts;
     bool interleaved; /* two equal parts, by 8 rows */
