@@ -69,10 +69,10 @@ static void swept_columns(const struct protocol *p, struct table *t) {
     }
 }
 
-static void phases_rows(struct tables *tables, const struct point *p) {
+void head_phases(struct tables *tables, const struct point *p, const struct plan *plan) {
     struct table *t = tables_get(tables, "phases");
     for (int i = 0; i < MAX_PHASES && p->workload->phases[i].name; i++) {
-        const struct work *work = &p->plan.work[i];
+        const struct work *work = &plan->work[i];
         double bytes = 0;
         for (int c = 0; c < N_CLASSES; c++) bytes += work->bytes[c];
         int64_t row = table_add(t, 1), token = 0;
@@ -87,6 +87,18 @@ static void phases_rows(struct tables *tables, const struct point *p) {
         table_set_f64(t, row, "flops", work->flops);
         table_set_f64(t, row, "bytes", bytes);
         table_set_i64(t, row, "marks", token);
+    }
+}
+
+void head_ledger(struct table *points, int64_t row, const struct plan *plan) {
+    char name[40];
+    table_set_f64(points, row, "flops", plan_flops(plan));
+    table_set_f64(points, row, "bytes", plan_bytes(plan));
+    for (int c = 0; c < N_CLASSES; c++) {
+        double bytes = 0;
+        for (int k = 0; k < MAX_PHASES; k++) bytes += plan->work[k].bytes[c];
+        snprintf(name, sizeof name, "bytes_%s", memory_class_names[c]);
+        table_set_f64(points, row, name, bytes);
     }
 }
 
@@ -106,7 +118,7 @@ static void point_rows(const struct protocol *p, struct tables *tables) {
     for (size_t i = 0; i < p->n_points; i++) {
         const struct point *point = &p->points[i];
         int64_t row = table_add(t, 1);
-        char hash[17], name[40];
+        char hash[17];
         struct text requested = {0};
         requested_text(point, &requested);
         table_set_i64(t, row, "point", point->index);
@@ -117,22 +129,15 @@ static void point_rows(const struct protocol *p, struct tables *tables) {
         table_set_text(t, row, "workload", point->workload->name);
         table_set_text(t, row, "device", point->device->name);
         table_set_text(t, row, "requested", requested.data);
-        table_set_f64(t, row, "flops", plan_flops(&point->plan));
-        table_set_f64(t, row, "bytes", plan_bytes(&point->plan));
         table_set_f64(t, row, "live_bytes", (double)plan_live_bytes(&point->plan));
         table_set_text(t, row, "binding", dtype_names[point->plan.binding_type]);
-        for (int c = 0; c < N_CLASSES; c++) {
-            double bytes = 0;
-            for (int k = 0; k < MAX_PHASES; k++) bytes += point->plan.work[k].bytes[c];
-            snprintf(name, sizeof name, "bytes_%s", memory_class_names[c]);
-            table_set_f64(t, row, name, bytes);
-        }
+        head_ledger(t, row, &point->plan);
         for (size_t k = 0; k < p->n_swept; k++) {
             const struct fact *f = facts_find(&point->facts, p->swept[k].key);
             if (f) swept_cell(t, row, &p->swept[k], f->value);
         }
         text_free(&requested);
-        phases_rows(tables, point);
+        head_phases(tables, point, &point->plan);
         char scope[24];
         snprintf(scope, sizeof scope, "%lld", (long long)point->index);
         facts_rows(tables, scope, &point->facts, i < POINTS_IN_FULL);

@@ -7,6 +7,9 @@
 
 /* Fills meta, protocol, files, environment, points, phases and metrics. */
 void head_tables(const struct protocol *, const struct facts *environment, struct tables *);
+/* Rows of phases for a point; what points says of its ledger. */
+void head_phases(struct tables *, const struct point *, const struct plan *);
+void head_ledger(struct table *points, int64_t row, const struct plan *);
 /* Appends a row to meta. */
 void head_meta(struct tables *, const char *key, const char *value);
 /* What a resumed run must share with its journal: the first fact that changed, as a sentence; false

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/range.h"
+#include "harness/batch.h"
 #include "harness/look.h"
 #include "harness/visit.h"
 #include "harness/watch.h"
@@ -83,23 +84,27 @@ static int64_t log_warmup(struct visit *v, int64_t wall_ns) {
     return n + 1;
 }
 
-/* How many executions make 100 clock resolutions; false when the clock never moves. */
-static bool find_batch(struct visit *v, int64_t first_ns) {
+static int64_t time_batch(void *ctx, int64_t k) {
+    struct visit *v = ctx;
+    int64_t t = execute(v, k);
+    if (t >= 0) log_warmup(v, t / k);
+    return t;
+}
+
+static void find_batch(struct visit *v, int64_t first_ns) {
     v->batch = 1;
-    if (first_ns >= 100 * v->resolution_ns || !may_batch(v)) return true;
-    for (int64_t k = 2; k <= INT64_C(1) << 40; k *= 2) {
-        int64_t t = execute(v, k);
-        if (t < 0) return true; /* its state is said */
-        log_warmup(v, t / k);
-        if (t >= 100 * v->resolution_ns) {
-            v->batch = k * 100 * v->resolution_ns / t + 1;
-            if (v->batch > k) v->batch = k;
-            return true;
-        }
-        if (t == 0 && k >= INT64_C(1) << 24) return false;
+    if (!may_batch(v)) return;
+    switch (batch_find(time_batch, v, first_ns, v->resolution_ns, &v->batch)) {
+    case BATCH_UNMOVED:
+        visit_state(v, "failed", "clock unresolved: %d executions took no time on it", 1 << 24);
+        break;
+    case BATCH_TOO_SHORT:
+        visit_flag(v, "too_fast", "%" PRId64 " executions take less than %d clock steps",
+                   BATCH_MOST, BATCH_STEPS);
+        break;
+    case BATCH_FOUND:
+    case BATCH_FAILED: break;
     }
-    visit_flag(v, "too_fast", "2^40 executions take less than 100 clock steps");
-    return true;
 }
 
 /* One row of warm-up: executions until they make UNIT_NS together, so that short ones do not fill
@@ -122,10 +127,8 @@ static void warm_up(struct visit *v) {
     int64_t first_ns = execute(v, 1), begin = visit_now(v) - (first_ns > 0 ? first_ns : 0);
     if (first_ns < 0) goto out;
     int64_t n = log_warmup(v, first_ns);
-    if (!find_batch(v, first_ns)) {
-        visit_state(v, "failed", "clock unresolved: %d executions took no time on it", 1 << 24);
-        goto out;
-    }
+    find_batch(v, first_ns);
+    if (v->state[0]) goto out;
     int64_t least = m->profile ? 1 : first_ns > LONG_NS ? 2 : v->request->first ? m->warmups : 1;
     int64_t least_ns = m->profile || !v->request->first || first_ns > LONG_NS ? 0 : WARM_NS;
     int64_t most_ns =
@@ -428,6 +431,9 @@ void loop_visit(const struct visit_request *request, struct device *device,
     watch_read(&after);
     if (v.prepared && !(w->flags & WORK_ONCE)) check_witness(&v, true);
     if (v.prepared && !v.state[0] && w->report) w->report(v.self, &values);
+    if (v.prepared && !v.state[0]) visit_work_rows(&v, out);
+    for (int i = 0; i < v.run.n_flags; i++)
+        visit_flag(&v, v.run.flags[i].flag, "%s", v.run.flags[i].reason);
     int64_t by_class[N_CLASSES];
     const char *site = NULL;
     int phase = -1;

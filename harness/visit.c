@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/range.h"
+#include "harness/head.h"
 #include "harness/watch.h"
 #include "kernels/device.h"
 #include "results/stats.h"
@@ -144,6 +145,18 @@ void visit_point_row(struct visit *v, struct tables *out, int64_t peak, const ch
     }
     text_free(&effective);
     facts_free(&facts);
+}
+
+void visit_work_rows(struct visit *v, struct tables *out) {
+    const struct point *point = v->request->point;
+    struct plan real = point->plan;
+    memset(real.work, 0, sizeof real.work);
+    if (!v->workload->worked || !v->workload->worked(v->self, real.work)) return;
+    struct table *t = tables_get(out, "points");
+    int64_t row = table_add(t, 1);
+    table_set_i64(t, row, "point", point->index);
+    head_ledger(t, row, &real);
+    head_phases(out, point, &real);
 }
 
 void visit_row(struct visit *v, struct tables *out, const struct watch *a, const struct watch *b,

@@ -49,12 +49,15 @@ static enum tail tail_at(int fd, int64_t at, int64_t size) {
     return TAIL_TORN;
 }
 
-/* Updates of points: later rows of the same index overwrite what they carry, and only that. */
-static void points_merge(struct table *t, int64_t first) {
+/* Updates of points, and of phases: later rows of the same index overwrite what they carry, and
+ * only that. second: a further key, or NULL. */
+static void rows_merge(struct table *t, int64_t first, const char *second) {
     int64_t n = table_rows(t);
     for (int64_t r = first; r < n; r++) {
         int64_t point = table_int(t, r, "point"), to = 0;
-        while (to < first && table_int(t, to, "point") != point) to++;
+        while (to < first && (table_int(t, to, "point") != point ||
+                              (second && table_int(t, to, second) != table_int(t, r, second))))
+            to++;
         if (to == first) continue; /* an update of a row that was never declared says nothing */
         for (size_t k = 0; k < table_columns(t); k++) {
             const struct column *c = table_column_at(t, k);
@@ -90,10 +93,12 @@ static int frame_apply(struct tables *ts, uint32_t kind, const char *body, size_
                        "a frame of unknown kind %" PRIu32 ": written by a newer version", kind);
     if ((frames == 0) != (kind == JOURNAL_HEAD))
         return err_set(err, ERR_INPUT, "it is no journal: the head is not its first frame");
-    struct table *points = tables_get(ts, "points");
-    int64_t first = table_rows(points);
+    struct table *points = tables_get(ts, "points"), *phases = tables_get(ts, "phases");
+    int64_t first = table_rows(points), first_phase = table_rows(phases);
     if (tables_unpack(ts, body, len, err)) return err ? err->code : ERR_INPUT;
-    if (kind != JOURNAL_HEAD) points_merge(points, first);
+    if (kind == JOURNAL_HEAD) return 0;
+    rows_merge(points, first, NULL);
+    rows_merge(phases, first_phase, "phase");
     return 0;
 }
 

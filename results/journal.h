@@ -13,7 +13,8 @@ enum journal_kind {                    /* frame kinds */
                     JOURNAL_HEAD = 1,  /* tables meta, protocol, files, environment, points, phases,
                                           metrics: once, first */
                     JOURNAL_VISIT = 2, /* tables visits, warmup, samples, marks, values, memory,
-                                          ceilings, ranges of one visit, and its point's updates */
+                                          ceilings, ranges of one visit, and updates of its point's
+                                          rows in points and phases */
                     JOURNAL_END = 3,   /* meta only: why the run ended */
 };
 int journal_create(struct journal **, const char *path,

@@ -39,7 +39,7 @@ const struct metric summary_metrics[] = {
     {"tpot", "ms", "(e2e - ttft) / (n_out - 1); requests of one token are left out", BETTER_LOWER,
      false},
     {"e2e", "ms", "last token ready - start of the execution", BETTER_LOWER, false},
-    {"n_out", "token", "tokens committed per request", BETTER_NONE, false},
+    {"n_out", "token", "tokens committed per request; an end token counts", BETTER_NONE, false},
     {"tpot_excluded", "request", "requests of one token, which have no tpot", BETTER_NONE, false},
     {"peak_bytes", "byte", "largest simultaneously live set on the device, the witness apart",
      BETTER_LOWER, false},

@@ -17,11 +17,13 @@ enum { MOST_CHUNK = 256 }; /* rows of a step while contexts are filled */
 
 struct decode_params {
     int64_t batch, context, steps;
+    int input;
 };
 struct decode_self {
     struct run *run;
     struct decode_params params;
     struct model_config config;
+    struct token_stream stream;
     struct model *model;
     struct session *session;
     int32_t *first;  /* (batch) the token that the first step feeds */
@@ -57,6 +59,13 @@ static const struct option params[] = {
      .max = 65536,
      .unit = "steps",
      .help = "Decode steps of one execution; afterwards the lengths go back to `context`."},
+    {.key = "input",
+     .type = OPT_WORD,
+     PARAM(input),
+     .def = "random",
+     .words = token_input_words,
+     .unit = "",
+     .help = TOKEN_INPUT_HELP},
     {0},
 };
 static const struct phase phases[] = {{"decode", "token"}, {0}};
@@ -139,7 +148,7 @@ static int fill_context(struct decode_self *self, struct session *alone, int32_t
     const int32_t context = (int32_t)self->params.context, chunk = chunk_of(&self->params);
     struct inputs *inputs = NULL;
     int32_t *tokens = must_alloc(sizeof *tokens * (size_t)context), n = 0;
-    tokens_fill(run_seed(self->run), seq, self->config.shape.vocab, 0, context, tokens);
+    tokens_fill(&self->stream, seq, 0, context, tokens);
     session_set_length(alone, 0, 0);
     int code = inputs_create(&inputs, alone, 1, chunk, 1, err);
     for (int32_t at = 0; !code && at < context; at += n) {
@@ -169,7 +178,8 @@ static int load_contexts(struct decode_self *self, struct err *err) {
         void *own;
         snprintf(key, sizeof key,
                  "context %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %" PRId32 " %" PRId32,
-                 model_hash(&self->config), self->device_hash, run_seed(self->run), context, s);
+                 model_hash(&self->config), self->device_hash, tokens_key(&self->stream), context,
+                 s);
         void *piece = plain_piece(self->run, key, bytes, &ready, &own);
         if (!ready && !alone) {
             struct session_spec spec = alone_spec(&self->params, chunk_of(&self->params));
@@ -198,6 +208,9 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
     self->run = run;
     self->params = *(const struct decode_params *)params_;
     self->config = *config;
+    self->stream = (struct token_stream){
+        .seed = run_seed(run), .vocab = config->shape.vocab, .input = self->params.input};
+    tokens_warn(&self->stream, run);
     const size_t batch = (size_t)self->params.batch;
     const struct session_spec spec = spec_of(&self->params);
     self->first = must_alloc(sizeof *self->first * batch);
@@ -207,8 +220,7 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
     self->device_hash = plain_device_hash(run_device(run));
     /* The fed token is the stream's next one: no head is needed while contexts are filled. */
     for (int32_t i = 0; i < (int32_t)batch; i++)
-        tokens_fill(run_seed(run), i, config->shape.vocab, (int32_t)self->params.context, 1,
-                    &self->first[i]);
+        tokens_fill(&self->stream, i, (int32_t)self->params.context, 1, &self->first[i]);
     code = session_create(&self->session, self->model, &self->config, &spec, err);
     if (!code) code = load_contexts(self, err);
     /* Filling may have told the device other bounds than the session's. */
@@ -251,7 +263,7 @@ static int decode_alone(struct decode_self *self, struct session *alone, int32_t
         if (code) break;
         session_select(alone, &alone->decode);
         session_next(alone, &alone->decode, &token);
-        plain_record(plain, alone, &alone->decode, 0, i, token);
+        plain_record(plain, alone, &alone->decode, 0, i, token, i + 1 == plain->steps);
         session_advance(alone, &alone->decode);
     }
     return code ? code : self->model->device->kind->sync(self->model->device, err);
@@ -273,7 +285,7 @@ static int witness(void *s, struct witness *w, struct err *err) {
         snprintf(key, sizeof key,
                  "decode %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %" PRId64 " %" PRId32
                  " %" PRId32,
-                 model_hash(&self->config), self->device_hash, run_seed(self->run),
+                 model_hash(&self->config), self->device_hash, tokens_key(&self->stream),
                  self->params.context, steps, q);
         struct plain *plain = plain_piece(self->run, key, bytes, &ready, &own);
         if (!ready) {
@@ -307,8 +319,7 @@ static void report(void *s, struct values *values) {
     values_set(values, "kv_share", (work.bytes[MEM_KV] - written) / all);
     values_set(values, "resident_tokens", (double)(p->batch * (p->context + p->steps)));
     values_set(values, "token_entropy",
-               tokens_stream_entropy(run_seed(self->run), (int32_t)p->batch,
-                                     self->config.shape.vocab, (int32_t)p->context));
+               tokens_stream_entropy(&self->stream, (int32_t)p->batch, (int32_t)p->context));
 }
 
 static void dispose(void *s) {

@@ -15,11 +15,13 @@
 
 struct prefill_params {
     int64_t tokens, batch, chunk, plain_chunk;
+    int input;
 };
 struct prefill_self {
     struct run *run;
     struct prefill_params params;
     struct model_config config;
+    struct token_stream stream;
     struct model *model;
     struct session *session;
     struct inputs *inputs;
@@ -64,6 +66,13 @@ static const struct option params[] = {
      .unit = "tokens",
      .help =
          "Tokens per step of the plain path that the witness compares with: 1 is plainest and slowest."},
+    {.key = "input",
+     .type = OPT_WORD,
+     PARAM(input),
+     .def = "random",
+     .words = token_input_words,
+     .unit = "",
+     .help = TOKEN_INPUT_HELP},
     {0},
 };
 static const struct phase phases[] = {{"prefill", "prompt token"}, {0}};
@@ -143,13 +152,15 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
     self->run = run;
     self->params = *(const struct prefill_params *)params_;
     self->config = *config;
+    self->stream = (struct token_stream){
+        .seed = run_seed(run), .vocab = config->shape.vocab, .input = self->params.input};
+    tokens_warn(&self->stream, run);
     const struct prefill_params *p = &self->params;
     const struct session_spec spec = spec_of(p, p->batch, chunk_of(p));
     self->prompt = must_alloc(sizeof *self->prompt * (size_t)(p->batch * p->tokens));
     self->first = must_alloc(sizeof *self->first * (size_t)p->batch);
     for (int32_t q = 0; q < (int32_t)p->batch; q++)
-        tokens_fill(run_seed(run), q, config->shape.vocab, 0, (int32_t)p->tokens,
-                    self->prompt + q * p->tokens);
+        tokens_fill(&self->stream, q, 0, (int32_t)p->tokens, self->prompt + q * p->tokens);
     int code = run_model(run, &self->model, err);
     if (code) return code;
     self->device_hash = plain_device_hash(run_device(run));
@@ -198,7 +209,7 @@ static int prefill_alone(struct prefill_self *self, struct session *alone, int32
         struct step *last = inputs_step(inputs, n - 1);
         session_select(alone, last);
         session_next(alone, last, &token);
-        plain_record(plain, alone, last, 0, 0, token);
+        plain_record(plain, alone, last, 0, 0, token, true);
         code = self->model->device->kind->sync(self->model->device, err);
     }
     inputs_close(&inputs);
@@ -224,7 +235,7 @@ static int witness(void *s, struct witness *w, struct err *err) {
         snprintf(key, sizeof key,
                  "prefill %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %" PRId64 " %" PRId64
                  " %" PRId32,
-                 model_hash(&self->config), self->device_hash, run_seed(self->run), p->tokens,
+                 model_hash(&self->config), self->device_hash, tokens_key(&self->stream), p->tokens,
                  plain_chunk_of(p), q);
         struct plain *plain = plain_piece(self->run, key, bytes, &ready, &own);
         if (!ready) {
@@ -259,8 +270,7 @@ static void report(void *s, struct values *values) {
     values_set(values, "kv_bytes_written",
                (double)(p->batch * p->tokens * model_kv_bytes_per_token(&self->config, NULL)));
     values_set(values, "token_entropy",
-               tokens_stream_entropy(run_seed(self->run), (int32_t)p->batch, shape->vocab,
-                                     (int32_t)p->tokens));
+               tokens_stream_entropy(&self->stream, (int32_t)p->batch, (int32_t)p->tokens));
 }
 
 static void dispose(void *s) {

@@ -71,8 +71,8 @@ struct witness { /* the fast path against the plain path of the same device (mea
 
 /* What an execution may call. All are cheap enough for the timed region. */
 struct device *run_device(struct run *);
-uint64_t run_seed(struct run *);  /* of this point: inputs, sampling */
-int64_t run_now(struct run *);    /* ns since this execution began; virtual on `fake` */
+uint64_t run_seed(struct run *); /* of this point: inputs, sampling */
+int64_t run_now(struct run *);   /* ns since this execution began; virtual on `fake` */
 void run_wait(struct run *, int64_t until_ns);
 void run_phase(struct run *,
                int phase); /* NVTX range, allocator phase and ledger phase in one call */
@@ -80,6 +80,9 @@ void run_mark(struct run *, int mark, int32_t who,
               int32_t n); /* who: sequence or request; n: tokens committed */
 void run_fail(struct run *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* this execution is no sample */
+/* prepare and report only: a flag of this visit, with its reason. */
+void run_flag(struct run *, const char *flag, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* prepare only: the model of this point, packed once per worker and kept by it. */
 int run_model(struct run *, struct model **, struct err *);
 /* prepare and witness only: bytes that later workers of the same run see again (a prefilled
@@ -108,6 +111,9 @@ struct workload {             /* optional slots say so */
     void (*reset)(
         void *self); /* optional, untimed, before each execution (synchronised by the loop) */
     void (*execute)(void *self); /* the only timed code */
+    /* Optional, where what comes out decides what is done (an early end token): the work of the
+     * last execution by phase, added to work (MAX_PHASES, zeroed). false: what the plan says. */
+    bool (*worked)(const void *self, struct work *work);
     /* Optional; after warm-up and again after the samples of a visit; compares the state that
      * execute left. */
     int (*witness)(void *self, struct witness *, struct err *);

@@ -50,6 +50,7 @@ static void attention(struct device *device, struct tensor *o, const struct tens
     double flops = 0, bytes = tensor_bytes(q) + tensor_bytes(o);
     for (int32_t s = 0; s < step->n_seq; s++) {
         double rows = step->q_begin[s + 1] - step->q_begin[s], len = step->kv_len[s];
+        if (!(rows > 0)) continue;
         if (kv->window && len > kv->window) len = kv->window;
         flops += 4.0 * rows * len * q->cols;
         bytes += 2.0 * len * kv->n_kv * kv->d_h * dtype_bits(kv->type) / 8;

@@ -81,3 +81,74 @@ with Folder(text=TOKENS) as f:
             check(same(value["tpot"], mean([(e - t) / (n - 1) for e, t in zip(e2e, ttft)]) * 1e-6), p["label"], "tpot", value)
             check(not value["tpot_excluded"], p["label"], value)
 print("tokens: the times of the file are those of its marks")
+
+
+# An end token at the third of 100 tokens: everything is that of a run that asked for three.
+ENDS = """
+title = "ends"
+[model]
+shape = "tiny"
+[device]
+kind = "fake"
+launch = "3 us"
+%(device)s
+[measure]
+rounds = 5
+stop = "samples"
+samples = 3
+[[case]]
+name = "read"
+workload = { name = "ceiling", op = "read", bytes = "64 MiB" }
+[[case]]
+name = "fma"
+workload = { name = "ceiling", op = "fma" }
+[[case]]
+name = "text"
+workload = { name = "generate", prompt = 8, %(workload)s }
+sweep = [{ workload.batch = [1, 3] }, { workload.mode = ["cached", "recompute"] }]
+"""
+OF_THE_LENGTH_ASKED_FOR = {"kv_bytes", "method_bytes", "method_bytes_allocated", "peak_bytes", "peak_beyond_weights"}
+
+
+def measured(device, workload):
+    """Points, phases and warm-ups of a run, and its table as CSV."""
+    with Folder(text=ENDS % {"device": device, "workload": workload}) as f:
+        code, out, err = f.run("run", str(f.protocol), "-o", str(f.h5), "--no-plot", "-q")
+        check(code == 0, "run", code, err, out)
+        exported = json.loads(f.run("export", str(f.h5), "-f", "json")[1])
+        csv = f.run("export", str(f.h5), "-f", "csv")[1]
+        shown = f.run("show", str(f.h5))[1]
+        with h5py.File(f.h5, "r") as h5:
+            marks = len(h5["marks/who"])
+            phases = sorted(zip(*(h5["phases"][k][()].tolist() for k in ("point", "phase", "items", "flops", "bytes"))))
+            ledger = [h5["points"][k][()].tolist() for k in h5["points"] if k.startswith("bytes") or k == "flops"]
+    return exported["points"], phases, ledger, marks, csv, shown
+
+
+early, early_phases, early_ledger, early_marks, csv, shown = measured("end_at = 9", "tokens = 100, end_id = 5")
+asked, asked_phases, asked_ledger, asked_marks, _, _ = measured("", "tokens = 3")
+check(early_phases == asked_phases and early_ledger == asked_ledger and early_marks == asked_marks, "phases, ledger or marks differ")
+for a, b in zip(early, asked):
+    if a["workload"] != "generate":
+        continue
+    check("ended_early" in a["flags"] and "before 100 tokens" in a["reason"] and "ended_early" not in b["flags"], "flag", a, b)
+    check(a["metrics"]["n_out"]["mean"] == 3, "n_out", a["metrics"]["n_out"])
+    check({"mbu", "mfu", "decode_rate", "tpot", "itl", "bandwidth", "flop_rate"} <= set(a["metrics"]), "metrics", list(a["metrics"]))
+    check(a["metrics"].keys() == b["metrics"].keys(), "metrics differ")
+    for name in a["metrics"].keys() - OF_THE_LENGTH_ASKED_FOR:
+        check(a["metrics"][name] == b["metrics"][name], a["label"], name, a["metrics"][name], b["metrics"][name])
+check(csv.count("n_out,token") == 4 and "ended_early" in csv, "csv", csv)
+check("ended_early" in shown and "produced" in " ".join(shown.split()), "show", shown)
+print("an early end: 3 of 100 tokens everywhere")
+
+# Constant input is flagged; random input is not.
+with Folder(text=TOKENS.replace("prompt = 8", 'prompt = 8\ntokens = 2\nbatch = 2').replace("""[[sweep]]
+workload.batch = [1, 3]
+[[sweep]]
+workload.tokens = [1, 2, 9]""", """[[sweep]]
+workload.input = ["random", "constant"]""")) as f:
+    code, out, err = f.run("run", str(f.protocol), "-o", str(f.h5), "--no-plot", "-q")
+    check(code == 0 and "constant_input" in out, "run", code, err, out)
+    random, constant = json.loads(f.run("export", str(f.h5), "-f", "json")[1])["points"]
+    check("constant_input" not in random["flags"] and "constant_input" in constant["flags"] and constant["reason"], random, constant)
+print("constant input is flagged")

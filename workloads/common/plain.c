@@ -24,6 +24,7 @@ size_t plain_bytes(const struct device *device, int32_t steps, int64_t vocab) {
 void plain_clear(struct plain *plain, const struct device *device, int32_t steps, int64_t vocab) {
     *plain =
         (struct plain){.steps = steps, .vocab = plain_keeps_logits(device) ? (int32_t)vocab : 0};
+    for (int32_t i = 0; i < steps; i++) plain_tokens(plain)[i] = -1;
 }
 
 float *plain_margins(struct plain *plain) { return (float *)(plain + 1); }
@@ -60,14 +61,14 @@ static float margin_of(const float *logits, int64_t n) {
 }
 
 void plain_record(struct plain *plain, struct session *s, const struct step *step, int32_t row,
-                  int32_t i, int32_t token) {
+                  int32_t i, int32_t token, bool last) {
     size_t n = (size_t)s->config.shape.vocab;
     plain_tokens(plain)[i] = token;
     plain_margins(plain)[i] = 0;
-    if (!plain->vocab && i != plain->steps - 1) return; /* an exact contract needs no margins */
+    if (!plain->vocab && !last) return; /* an exact contract needs no margins */
     float *logits = logits_row(s, step, row);
     plain_margins(plain)[i] = margin_of(logits, (int64_t)n);
-    if (i == plain->steps - 1) {
+    if (last) {
         plain->logits_hash = hash_bytes(logits, sizeof *logits * n, 0);
         if (plain->vocab) memcpy((float *)plain_logits(plain), logits, sizeof *logits * n);
     }
@@ -134,9 +135,11 @@ void plain_compare(struct witness *w, struct plain *plain, struct session *s,
     const size_t bytes = sizeof *expected * (size_t)plain->steps;
     int32_t *fast = must_alloc(bytes);
     bool forked = false; /* from here on other tokens are fed */
+    int32_t made = 0;    /* steps until the sequence's end */
     for (int32_t i = 0; i < plain->steps; i++) {
         fast[i] = tokens[(int64_t)i * stride];
-        if (forked) continue;
+        if (forked || (fast[i] < 0 && expected[i] < 0)) continue;
+        made = i + 1;
         w->compared++;
         if (fast[i] == expected[i]) continue;
         differs(w, position + i);
@@ -146,13 +149,14 @@ void plain_compare(struct witness *w, struct plain *plain, struct session *s,
     }
     w->hash = hash_bytes(fast, bytes, w->hash);
     w->plain_hash = hash_bytes(expected, bytes, w->plain_hash);
-    w->plain_hash = hash_bytes(&plain->logits_hash, sizeof plain->logits_hash, w->plain_hash);
     free(fast);
+    if (row < 0) return;
+    w->plain_hash = hash_bytes(&plain->logits_hash, sizeof plain->logits_hash, w->plain_hash);
     float *logits = logits_row(s, step, row);
     uint64_t hash = hash_bytes(logits, sizeof *logits * (size_t)s->config.shape.vocab, 0);
     w->hash = hash_bytes(&hash, sizeof hash, w->hash);
     if (!forked && hash != plain->logits_hash) {
-        differs(w, position + plain->steps - 1);
+        differs(w, position + made - 1);
         if (w->contract == CONTRACT_EXACT) w->holds = false;
         double most = 0;
         for (int32_t i = 0; i < plain->vocab; i++) {

@@ -21,9 +21,9 @@ float *plain_margins(struct plain *);
 int32_t *plain_tokens(struct plain *);
 const float *plain_logits(struct plain *);
 /* Records step i from row `row` of a session's logits; the last one also as hash and logits. Waits
- * for the device. */
+ * for the device. The last may come early: tokens beyond it stay -1. */
 void plain_record(struct plain *, struct session *, const struct step *, int32_t row, int32_t i,
-                  int32_t token);
+                  int32_t token, bool last);
 
 /* Identifies device and set-up: bits of one are not expected of the other. */
 uint64_t plain_device_hash(struct device *);
@@ -37,7 +37,8 @@ enum contract plain_contract(const struct device *);
  * deviation of about 1. */
 double plain_tolerance(const struct model_config *);
 void plain_begin(struct witness *, const struct device *, const char *note);
-/* Compares one sequence: tokens (steps, stride apart) and row `row` of the last step's logits.
+/* Compares one sequence: tokens (steps, stride apart, -1 beyond its end) and row `row` of the last
+   step's logits; -1: it ended before that step, and its logits are gone.
    `position`: of its step 0. Exact: every token and bit. Close: logits within the tolerance; a
    different token is forgiven where the plain path's margin lay within it, and ends that sequence's
    comparison, since from there on other tokens are fed. */

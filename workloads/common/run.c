@@ -98,6 +98,18 @@ void run_fail(struct run *run, const char *fmt, ...) {
     va_end(args);
 }
 
+void run_flag(struct run *run, const char *flag, const char *fmt, ...) {
+    for (int i = 0; i < run->n_flags; i++)
+        if (!strcmp(run->flags[i].flag, flag)) return; /* said already */
+    if (run->n_flags == RUN_FLAGS_MOST) return;
+    struct run_flag *f = &run->flags[run->n_flags++];
+    f->flag = flag;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(f->reason, sizeof f->reason, fmt, args);
+    va_end(args);
+}
+
 int run_model(struct run *run, struct model **model, struct err *err) {
     *model = NULL;
     if (!run->store.model)

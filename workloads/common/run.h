@@ -15,6 +15,11 @@ struct run_store { /* where models and snapshots live; filled by the harness; ea
     void (*snapshot_ready)(void *ctx, const char *key);
     void *ctx;
 };
+enum { RUN_FLAGS_MOST = 4 };
+struct run_flag {
+    const char *flag; /* static text */
+    char reason[200];
+};
 struct run {
     struct device *device;
     const struct workload *workload;
@@ -26,6 +31,8 @@ struct run {
     int phase; /* the open phase, or -1 */
     bool failed;
     char failure[200];
+    struct run_flag flags[RUN_FLAGS_MOST];
+    int n_flags;
 };
 /* Begins and ends one execution: clears marks, opens phase 0 if the workload has only one, closes
  * open ranges. */

@@ -7,12 +7,27 @@
 
 #include "base/arena.h"
 #include "base/random.h"
+#include "workloads/workload.h"
 
-void tokens_fill(uint64_t seed, int32_t seq, int64_t vocab, int32_t first, int32_t n,
+const char *const token_input_words[] = {"random", "constant", NULL};
+
+void tokens_fill(const struct token_stream *stream, int32_t seq, int32_t first, int32_t n,
                  int32_t *out) {
-    uint64_t key = random_key(seed, (uint64_t)seq);
+    const bool constant = stream->input == TOKENS_CONSTANT;
+    const uint64_t key = random_key(stream->seed, constant ? 0 : (uint64_t)seq);
     for (int32_t i = 0; i < n; i++)
-        out[i] = (int32_t)random_below(key, (uint64_t)first + (uint64_t)i, (uint32_t)vocab);
+        out[i] = (int32_t)random_below(key, constant ? 0 : (uint64_t)first + (uint64_t)i,
+                                       (uint32_t)stream->vocab);
+}
+
+uint64_t tokens_key(const struct token_stream *stream) {
+    return stream->input == TOKENS_CONSTANT ? random_key(stream->seed, UINT64_MAX) : stream->seed;
+}
+
+void tokens_warn(const struct token_stream *stream, struct run *run) {
+    if (stream->input != TOKENS_CONSTANT) return;
+    run_flag(run, "constant_input",
+             "one token is fed everywhere: caches, power and routing see less than with real text");
 }
 
 static int ascending(const void *a, const void *b) {
@@ -31,12 +46,12 @@ double tokens_entropy(int32_t *tokens, int64_t n) {
     return bits + 0.0; /* never -0 */
 }
 
-double tokens_stream_entropy(uint64_t seed, int32_t n_seq, int64_t vocab, int32_t n) {
+double tokens_stream_entropy(const struct token_stream *stream, int32_t n_seq, int32_t n) {
     const int32_t most = 1 << 20; /* enough to tell */
     if (n > most) n = most;
     if ((int64_t)n_seq * n > most) n_seq = most / n;
     int32_t *all = must_alloc(sizeof *all * (size_t)n_seq * (size_t)n);
-    for (int32_t s = 0; s < n_seq; s++) tokens_fill(seed, s, vocab, 0, n, all + (int64_t)s * n);
+    for (int32_t s = 0; s < n_seq; s++) tokens_fill(stream, s, 0, n, all + (int64_t)s * n);
     double bits = tokens_entropy(all, (int64_t)n_seq * n);
     free(all);
     return bits;

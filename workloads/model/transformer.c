@@ -76,14 +76,12 @@ void session_forward(struct session *s, const struct step *step) {
     range_pop();
 }
 
-static const struct sampler greedy = {.temperature = 0, .end_id = -1};
-
 void session_select_row(struct session *s, struct step *view, int32_t o) {
     struct tensor logits = session_logits(s, view);
     const bool named = range_active();
     logits.data = (float *)logits.data + o * logits.stride;
     enter(named, "select", 0);
-    s->model->device->ops->select(s->model->device, view, &logits, &greedy);
+    s->model->device->ops->select(s->model->device, view, &logits, &s->sampler);
     leave(named);
 }
 
@@ -98,7 +96,7 @@ struct step step_out(const struct step *step, int32_t o) {
 }
 
 void session_advance(struct session *s, const struct step *from) {
-    s->model->device->ops->advance(s->model->device, from, &s->decode, &greedy);
+    s->model->device->ops->advance(s->model->device, from, &s->decode, &s->sampler);
 }
 
 struct tensor session_logits(const struct session *s, const struct step *step) {
@@ -127,6 +125,7 @@ int session_decode(struct session *s, struct err *err) {
     struct step *step = &s->decode;
     step->most_kv = 0;
     for (int32_t seq = 0; seq < step->n_seq; seq++) {
+        if (!s->in_decode[seq]) continue;
         int code = cache_reserve(s->cache, seq, s->len[seq] + 1, err);
         if (code) return code;
         s->len[seq]++;
@@ -233,6 +232,7 @@ int session_create(struct session **out, struct model *model, const struct model
     s->model = model;
     s->config = *config;
     s->spec = *spec;
+    s->sampler = (struct sampler){.temperature = 0, .end_id = -1};
     s->len = must_alloc(sizeof *s->len * (size_t)spec->cache.n_seq);
     s->ids = must_alloc(sizeof *s->ids * (size_t)spec->cache.n_seq);
     code = cache_create(&s->cache, model->device, config, &spec->cache, err);
@@ -270,19 +270,36 @@ void session_set_length(struct session *s, int32_t seq, int32_t len) {
     cache_trim(s->cache, seq, len);
 }
 
-void session_start(struct session *s, const int32_t *tokens) {
-    int32_t n = s->spec.cache.n_seq;
+/* Row i of the decode step is sequence seqs[i], or i where seqs is NULL. */
+static void set_decode(struct session *s, int32_t n, const int32_t *seqs, const int32_t *tokens) {
+    const int32_t n_seq = s->spec.cache.n_seq;
     struct step host;
-    step_place(&host, s->decode_host, n, n, n);
-    for (int32_t i = 0; i < n; i++) {
-        host.token[i] = tokens ? tokens[i] : 0;
-        host.pos[i] = s->len[i];
-        host.seq[i] = host.q_begin[i] = host.out_row[i] = i;
-        host.kv_len[i] = s->len[i] + 1;
-        host.alive[i] = 1;
-        host.next[i] = 0;
+    int32_t row = 0;
+    step_place(&host, s->decode_host, n_seq, n_seq, n_seq);
+    for (int32_t q = 0; q < n_seq; q++) {
+        const bool in = row < n && (seqs ? seqs[row] : row) == q;
+        host.q_begin[q] = row;
+        host.kv_len[q] = s->len[q] + in;
+        host.alive[q] = in;
+        if (!in) continue;
+        host.token[row] = tokens ? tokens[row] : 0;
+        host.pos[row] = s->len[q];
+        host.seq[row] = q;
+        host.out_row[row] = row;
+        host.next[row] = 0;
+        row++;
     }
-    host.q_begin[n] = n;
+    host.q_begin[n_seq] = row;
+    s->in_decode = host.alive;
+    s->decode.n_row = s->decode.n_out = row;
     s->model->device->kind->upload(s->model->device, s->decode_memory, s->decode_host,
-                                   step_bytes(n, n, n));
+                                   step_bytes(n_seq, n_seq, n_seq));
+}
+
+void session_start(struct session *s, const int32_t *tokens) {
+    set_decode(s, s->spec.cache.n_seq, NULL, tokens);
+}
+
+void session_narrow(struct session *s, int32_t n, const int32_t *seqs, const int32_t *tokens) {
+    set_decode(s, n, seqs, tokens);
 }

@@ -42,6 +42,8 @@ struct session {
     int32_t *ids;       /* (n_seq) room for sampled ids on the host */
     struct step decode; /* one row a sequence, in device memory */
     void *decode_memory, *decode_host;
+    const int32_t *in_decode;  /* (n_seq) 1: has a row in decode; the host's copy */
+    struct sampler sampler;    /* greedy; end_id: -1 unless set */
     struct tensor residual, x; /* (most_rows, d_model) */
     struct tensor qkv;         /* (most_rows, (n_q + 2 n_kv) d_h) */
     struct tensor q, mixed;    /* (most_rows, n_q d_h) queries; what attention made of the values */
@@ -65,6 +67,9 @@ void session_set_length(struct session *, int32_t seq, int32_t len);
 /* The decode step starts over: sequence s feeds tokens[s] at position len[s]; tokens NULL: an
  * advance will say. */
 void session_start(struct session *, const int32_t *tokens);
+/* From here on only n sequences decode, seqs by rising number: row i feeds tokens[i]. The others
+ * keep their length and cost nothing. */
+void session_narrow(struct session *, int32_t n, const int32_t *seqs, const int32_t *tokens);
 
 /* Steps made on the host beforehand and kept in device memory: prompts, chunks, mixed steps. */
 struct span {

@@ -95,11 +95,12 @@ static void gains_are_near_one(void **state) {
 }
 
 static void streams_are_distinct(void **state) {
+    const struct token_stream stream = {.seed = 1, .vocab = 50000};
     int32_t a[64], b[64], c[64];
     (void)state;
-    tokens_fill(1, 0, 50000, 0, 64, a);
-    tokens_fill(1, 1, 50000, 0, 64, b);
-    tokens_fill(1, 0, 50000, 32, 32, c);
+    tokens_fill(&stream, 0, 0, 64, a);
+    tokens_fill(&stream, 1, 0, 64, b);
+    tokens_fill(&stream, 0, 32, 32, c);
     assert_memory_not_equal(a, b, sizeof a);
     assert_memory_equal(a + 32, c, 32 * sizeof *c); /* a longer prompt begins like a shorter one */
     for (int i = 0; i < 64; i++) assert_true(a[i] >= 0 && a[i] < 50000);
@@ -107,7 +108,20 @@ static void streams_are_distinct(void **state) {
     assert_true(tokens_entropy(b, 64) == 0);
     for (int i = 0; i < 64; i++) b[i] = i / 2;
     assert_true(fabs(tokens_entropy(b, 64) - 5) < 1e-12);
-    assert_true(tokens_stream_entropy(1, 4, 151936, 64) > 7.9);
+    assert_true(tokens_stream_entropy(&stream, 4, 64) > 7.9);
+}
+
+static void constant_streams_are_one_token(void **state) {
+    const struct token_stream one = {.seed = 1, .vocab = 50000, .input = TOKENS_CONSTANT},
+                              random = {.seed = 1, .vocab = 50000};
+    int32_t a[64], b[64];
+    (void)state;
+    tokens_fill(&one, 0, 0, 64, a);
+    tokens_fill(&one, 3, 7, 64, b);
+    assert_memory_equal(a, b, sizeof a);
+    for (int i = 0; i < 64; i++) assert_int_equal(a[i], a[0]);
+    assert_true(tokens_stream_entropy(&one, 4, 64) == 0);
+    assert_true(tokens_key(&one) != tokens_key(&random)); /* what is kept of them never mixes */
 }
 
 int main(void) {
@@ -116,6 +130,7 @@ int main(void) {
                                        cmocka_unit_test(integers_times_a_short_unit),
                                        cmocka_unit_test(token_rows_have_no_tail),
                                        cmocka_unit_test(gains_are_near_one),
-                                       cmocka_unit_test(streams_are_distinct)};
+                                       cmocka_unit_test(streams_are_distinct),
+                                       cmocka_unit_test(constant_streams_are_one_token)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,8 +55,8 @@ static void run_some(struct model *model, const struct model_config *config, con
     tracker_reset(ref->tracker);
     ok(session_create(&s, model, config, &spec, &err), &err);
     ok(inputs_create(&inputs, s, steps, n * TOKENS, n, &err), &err);
-    for (int q = 0; q < n; q++)
-        tokens_fill(9, first + q, config->shape.vocab, 0, TOKENS, tokens[q]);
+    const struct token_stream stream = {.seed = 9, .vocab = config->shape.vocab};
+    for (int q = 0; q < n; q++) tokens_fill(&stream, first + q, 0, TOKENS, tokens[q]);
     ok(inputs_prompt(inputs, tokens[0], TOKENS, 0, TOKENS, chunk, false, &err), &err);
     inputs_upload(inputs);
     assert_int_equal(inputs_steps(inputs), steps);
@@ -256,7 +256,8 @@ static void mixed_step(void **state) {
     struct inputs *inputs = NULL, *one = NULL;
     struct err err = {0};
     int32_t tokens[SEQS][TOKENS];
-    for (int q = 0; q < SEQS; q++) tokens_fill(9, q, config.shape.vocab, 0, TOKENS, tokens[q]);
+    const struct token_stream stream = {.seed = 9, .vocab = config.shape.vocab};
+    for (int q = 0; q < SEQS; q++) tokens_fill(&stream, q, 0, TOKENS, tokens[q]);
     ok(model_create(&model, ref, &config, &err), &err);
     struct session_spec spec = {
         .cache = {.n_seq = SEQS, .capacity = TOKENS, .most_q = 8}, .most_rows = 12, .most_out = 12};
