@@ -47,6 +47,12 @@ struct cuda_room { /* workspace of one op, from plan() */
     int64_t bytes;
 };
 
+struct cuda_turns { /* the table of cosines and sines in room[OP_ROPE_APPEND]; all zero: nothing yet,
+                       so that plan() zeroes it with the room */
+    float base;
+    int32_t d, positions;
+};
+
 struct cuda {
     struct device base;
     struct cuda_params params;
@@ -55,6 +61,7 @@ struct cuda {
     struct err failed; /* the first failure since the last sync */
     struct step_bounds bounds;
     struct cuda_room room[N_OPS];
+    struct cuda_turns turns;
     bool recording;             /* between graph begin and end: nothing may allocate or wait */
     int64_t launches;           /* since opening: an exact metric */
     struct cuda_engine *engine; /* what only engine.c knows */
@@ -116,8 +123,9 @@ void cuda_triad(struct device *, float *a, const float *b, const float *c, float
 void cuda_fma_peak(struct device *, enum dtype, int64_t flops);
 
 /* Packing: host codes into the device's order (frag.cuh); used by the engine's pack(). rows16: 16
-   consecutive padded rows of codes or of rounded floats, each padded_cols wide; out: what those
-   rows become, in order. Owned by linear. */
+   consecutive rows in the order of data, each padded_cols apart: int8_t codes as quant_row gives
+   them, or float values of the unquantized types; what stands behind head.cols is not read. out:
+   cuda_pack_tile_bytes. Any thread. Owned by linear. */
 int64_t cuda_pack_tile_bytes(const struct cuda_weight *);
 void cuda_pack_tile(const struct cuda_weight *, const void *rows16, void *out);
 
