@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A management library with one made-up GPU, loaded by cuda/test_nvml.c. FAKE_NVML chooses what
+/* A management library with one made-up GPU, loaded by cuda/test_nvml.c. FAKE_NVML: "no_driver"
    happens: "no_driver" refuses to start, "no_gpu" knows none, "old" lacks energy and the newer name
    of the reasons' function (then it must be dlopened with that name absent, which a weak build
    cannot show: it returns 'not supported' instead). */

@@ -47,3 +47,7 @@ target_link_libraries(bench_packages INTERFACE
 file(GLOB bench_cuda_roots /usr/local/cuda /usr/local/cuda-* /usr/lib/cuda /opt/cuda)
 find_path(BENCH_NVTX_INCLUDE nvtx3/nvToolsExt.h
   HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS ${bench_cuda_roots} PATH_SUFFIXES include targets/x86_64-linux/include)
+# Headers only: the library is loaded when a profiled pass asks for it.
+find_path(BENCH_CUPTI_INCLUDE cupti.h
+  HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS ${bench_cuda_roots}
+  PATH_SUFFIXES include extras/CUPTI/include targets/x86_64-linux/include)
