@@ -17,6 +17,7 @@
 #include "harness/visit.h"
 #include "harness/watch.h"
 #include "kernels/device.h"
+#include "probes/common/kernel_trace.h"
 #include "probes/probe.h"
 #include "results/stats.h"
 #include "results/table.h"
@@ -383,6 +384,7 @@ void loop_visit(const struct visit_request *request, struct device *device,
     struct values values = {0};
     struct watch before, after;
     struct look *look = NULL;
+    bool traced = false;
     char name[80];
     snprintf(name, sizeof name, "%s %s %08x", w->name, point->label,
              (unsigned)(point->cell_hash & 0xffffffffu));
@@ -418,6 +420,10 @@ void loop_visit(const struct visit_request *request, struct device *device,
         watch_read(&before);
         if (!v.virtual_clock) look = look_open(all_probes, request->measure->sample_probes);
         v.each = request->measure->sample_probes ? look : NULL;
+        if (request->measure->profile && (device->kind->has & DEV_GPU)) {
+            traced = kernel_trace_start(&err) == 0;
+            if (!traced) visit_flag(&v, "kernels_untraced", "%s", err.text);
+        }
         int64_t allocations = tracker_count(device->tracker);
         sample(&v);
         v.each = NULL;
@@ -449,6 +455,7 @@ void loop_visit(const struct visit_request *request, struct device *device,
     }
     range_pop();
     if (request->measure->profile) visit_range_rows(&v, out);
+    if (traced) visit_kernel_rows(&v, out);
     visit_point_row(&v, out, peak, site, phase);
     visit_row(&v, out, &before, &after, probe_cost);
     if (w->dispose) w->dispose(v.self);

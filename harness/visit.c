@@ -11,8 +11,10 @@
 #include "base/err.h"
 #include "base/range.h"
 #include "harness/head.h"
+#include "harness/kernel_rows.h"
 #include "harness/watch.h"
 #include "kernels/device.h"
+#include "probes/common/kernel_trace.h"
 #include "results/stats.h"
 #include "results/table.h"
 
@@ -102,6 +104,18 @@ void visit_range_rows(struct visit *v, struct tables *out) {
     if (lost)
         visit_flag(v, "ranges_lost", "%zu ranges beyond the first %d were not kept", lost,
                    RANGES_MOST);
+}
+
+void visit_kernel_rows(struct visit *v, struct tables *out) {
+    const struct range_event *ranges;
+    const struct kernel_event *kernels;
+    size_t lost;
+    int unbalanced;
+    size_t n_ranges = range_recorded(&ranges, &lost, &unbalanced);
+    size_t n = kernel_trace_stop(&kernels, &lost);
+    kernel_rows(tables_get(out, "kernels"), v->request->visit, ranges, n_ranges, kernels, n);
+    if (lost) visit_flag(v, "kernels_untraced", "%zu records were lost", lost);
+    kernel_trace_free();
 }
 
 void visit_point_row(struct visit *v, struct tables *out, int64_t peak, const char *site,

@@ -48,10 +48,12 @@ void visit_flag(struct visit *, const char *flag, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void visit_error(struct visit *, const struct err *);
 
-/* Rows of the tables memory, values, ranges, points and phases (updates) and visits. */
+/* Rows of the tables memory, values, kernels, ranges, points and phases (updates) and visits. */
 void visit_memory_rows(struct visit *, struct tables *);
 void visit_value(struct visit *, struct tables *, const char *name, double value);
 void visit_range_rows(struct visit *, struct tables *);
+/* After visit_range_rows: the table kernels, each launch under the range that was open then. */
+void visit_kernel_rows(struct visit *, struct tables *);
 void visit_point_row(struct visit *, struct tables *, int64_t peak, const char *site, int phase);
 /* The ledger of what was really done, in place of the plan's. */
 void visit_work_rows(struct visit *, struct tables *);

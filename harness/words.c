@@ -39,6 +39,8 @@ const struct word all_words[] = {
     {"constant_input",
      "One repeated token was fed: power, caches and routing are not those of real text.",
      WORD_FLAG},
+    {"kernels_untraced", "A profiled visit on a GPU has no kernels in its file, or not all.",
+     WORD_FLAG},
     {"ranges_lost", "A profiled visit had more ranges than are kept.", WORD_FLAG},
     {"point", "One row: a case and one value of each axis.", WORD_TERM},
     {"visit", "One stay at a point: prepare, warm up, sample, compare the output.", WORD_TERM},

@@ -21,6 +21,7 @@ enum {                        /* device_kind.has */
        DEV_BATCH_INVARIANT =
            4, /* a row's outputs are the same bits in any batch, split and thread count */
        DEV_HOST_MEMORY = 8, /* pointers from alloc can be read by the host */
+       DEV_GPU = 16,        /* a GPU's kernels do the work: CUPTI may trace them */
 };
 
 /* Packed once, opaque beyond this head: embed and linear read the same bytes. Devices embed it as
@@ -47,6 +48,14 @@ struct op_case { /* asked of `supports` */
     bool paged, window; /* rope_append, attention */
     enum epilogue epilogue;
 };
+
+/* What makes two steps the same ops on the same addresses, but for counts that the device reads from
+ * its own memory. */
+struct step_id {
+    const void *owner; /* whose memory the ops touch */
+    int32_t n_row, most_kv, kind;
+};
+enum span_moment { SPAN_BEGIN, SPAN_END, SPAN_READ };
 
 struct device { /* first member of every device */
     const struct device_kind *kind;
@@ -93,6 +102,21 @@ struct device_kind {
     /* Waits until a moment of the device's clock (virtual clocks jump); optional: the host sleeps
      * otherwise. */
     void (*wait)(struct device *, int64_t until_ns);
+    /* The type in which activations are kept beside weights of a type; optional: f32. */
+    enum dtype (*activation)(enum dtype weight);
+    /* Steps that are recorded once and replayed; optional. replay: true if it ran the step; else the
+       caller runs the ops and then calls `recorded`. Between the two nothing is allocated, moved
+       between host and device, or waited for. forget: the owner's memory goes away. */
+    bool (*replay)(struct device *, const struct step_id *);
+    void (*recorded)(struct device *);
+    void (*forget)(struct device *, const void *owner);
+    /* The device's own time from SPAN_BEGIN to SPAN_END, both put among its work; SPAN_READ, after
+       a sync, tells it in ns, else 0; optional. */
+    int64_t (*span)(struct device *, enum span_moment);
+    /* Numbers of the device's own about what ran since the last call, by the names of metrics
+       ("device_..."); optional. */
+    void (*report)(struct device *, void (*keep)(void *ctx, const char *name, double value),
+                   void *ctx);
 };
 
 extern const struct device_kind *const all_devices[]; /* generated; NULL-terminated */
@@ -113,5 +137,6 @@ void *device_alloc(struct device *, size_t bytes, enum memory_class,
 void device_free(struct device *, void *); /* NULL is safe */
 int64_t device_now(struct device *);       /* kind->now or the host clock */
 size_t device_live_allocations(struct device *);
+enum dtype device_activation(const struct device *, enum dtype weight); /* kind->activation or f32 */
 
 #endif

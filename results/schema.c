@@ -180,6 +180,15 @@ const struct column store_schema[] = {
     I("ranges", "t1_ns", "ns", "end"),
     I("ranges", "depth", "", "nesting"),
 
+    I("kernels", "visit", "", "index of the visit (profiled passes on a GPU only)"),
+    T("kernels", "range", "innermost range that was open when the host launched it; empty: none"),
+    T("kernels", "kernel", "name of the function"),
+    I("kernels", "graph", "", "1: launched by a recorded step"),
+    I("kernels", "n", "", "launches"),
+    F("kernels", "time", "ns", "on the GPU, all launches together"),
+    F("kernels", "min_time", "ns", "shortest launch"),
+    F("kernels", "max_time", "ns", "longest launch"),
+
     T("fits", "analysis", "kind: knee, scaling, roofline, published, ..."),
     T("fits", "case", "case name, or empty"),
     T("fits", "name", "what was found: 'B*', 'exponent cached', ..."),
