@@ -355,9 +355,23 @@ struct keeper {
     struct visit *visit;
     struct tables *out;
 };
+/* Of the samples of a visit, for one execution and for each of its tokens. */
+static void keep_energy(const struct keeper *k, const char *execution, const char *token,
+                        double joules) {
+    const struct visit *v = k->visit;
+    double executions = (double)v->log->head->samples * (double)v->batch, tokens = 0;
+    for (int p = 0; p < MAX_PHASES && v->workload->phases[p].name; p++)
+        if (strstr(v->workload->phases[p].item, "token"))
+            tokens += v->request->point->plan.work[p].items;
+    if (!(executions > 0) || !(joules > 0)) return;
+    visit_value(k->visit, k->out, execution, joules / executions);
+    if (tokens > 0) visit_value(k->visit, k->out, token, joules / executions / tokens);
+}
 static void keep_value(void *ctx, const char *name, double value) {
     const struct keeper *k = ctx;
     visit_value(k->visit, k->out, name, value);
+    if (!strcmp(name, "nvml.energy")) keep_energy(k, "gpu_energy", "gpu_token_energy", value);
+    if (!strcmp(name, "rapl.package_j")) keep_energy(k, "cpu_energy", "cpu_token_energy", value);
 }
 
 /* One execution, exact or simulated: no warm-up and no time. */

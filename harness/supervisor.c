@@ -239,27 +239,37 @@ static void add_word(struct table *t, int64_t row, const char *column, const cha
     text_free(&all);
 }
 
-void supervisor_note_clock(double *best, struct sample_log *log, struct tables *out) {
-    struct table *values = tables_get(out, "values"), *visits = tables_get(out, "visits");
-    double rate = NAN;
-    char reason[120];
-    for (int64_t i = 0; i < table_rows(values); i++) {
-        if (!strcmp(table_text(values, i, "metric"), "clock_rate"))
-            rate = table_real(values, i, "value");
-    }
-    if (!(rate > 0)) return;
-    if (rate > *best) *best = rate;
-    double ratio = rate / *best;
-    snprintf(reason, sizeof reason, "throttled: the clock is at %.0f %% of the run's best",
-             100 * ratio);
+static double value_named(const struct table *values, const char *metric) {
+    double v = NAN;
+    for (int64_t i = 0; i < table_rows(values); i++)
+        if (!strcmp(table_text(values, i, "metric"), metric)) v = table_real(values, i, "value");
+    return v;
+}
+
+static void throttled(struct sample_log *log, struct table *visits, const char *reason) {
     for (int64_t i = 0; i < table_rows(visits); i++) {
-        table_set_f64(visits, i, "clock_ratio", ratio);
-        if (ratio >= SLOW_CLOCK) continue;
         add_word(visits, i, "flags", " ", "throttled");
         add_word(visits, i, "reason", "; ", reason);
     }
-    for (int64_t i = 0; ratio < SLOW_CLOCK && i < log->head->samples; i++)
-        log->sample[i].labels |= LABEL_THROTTLED;
+    for (int64_t i = 0; i < log->head->samples; i++) log->sample[i].labels |= LABEL_THROTTLED;
+}
+
+void supervisor_note_clock(double *best, struct sample_log *log, struct tables *out) {
+    struct table *values = tables_get(out, "values"), *visits = tables_get(out, "visits");
+    const double rate = value_named(values, "clock_rate"),
+                 slowed = value_named(values, "nvml.slowed");
+    char reason[120] = "";
+    if (rate > *best) *best = rate;
+    const double ratio = rate / *best;
+    for (int64_t i = 0; rate > 0 && i < table_rows(visits); i++)
+        table_set_f64(visits, i, "clock_ratio", ratio);
+    if (slowed > 0)
+        snprintf(reason, sizeof reason,
+                 "throttled: the GPU named a power or heat limit during the samples");
+    else if (ratio < SLOW_CLOCK)
+        snprintf(reason, sizeof reason, "throttled: the clock is at %.0f %% of the run's best",
+                 100 * ratio);
+    if (*reason) throttled(log, visits, reason);
 }
 
 /* Seconds since the run began; a resumed run goes on where its journal ends, a virtual clock is the

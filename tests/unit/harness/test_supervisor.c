@@ -259,22 +259,27 @@ static void test_peak_is_the_rows_own(void **state) {
     rig_end(&r);
 }
 
-/* A clock that falls by more than a tenth is flagged, in the visit and in its samples. */
+/* A clock that falls by more than a tenth is flagged, in the visit and in its samples; so is a GPU
+ * that names a limit. */
 static void test_throttled(void **state) {
     (void)state;
-    static const double rates[] = {4, 3.7, 3.5, 4.2, 3.7};
-    static const bool throttled[] = {false, false, true, false, true};
+    static const double rates[] = {4, 3.7, 3.5, 4.2, 3.7, 4.2, 4.2, 3.7},
+                        slowed[] = {0, 0, 0, 0, 0, 0, 2, 1};
+    static const bool throttled[] = {false, false, true, false, true, false, true, true};
     struct sample_log log;
     struct err err = {0};
     double best = 0;
     int fd;
     assert_int_equal(sample_log_create(&fd, &log, &err), 0);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 8; i++) {
         struct tables *out = tables_create();
         struct table *values = tables_get(out, "values"), *visits = tables_get(out, "visits");
         int64_t value = table_add(values, 1), visit = table_add(visits, 1);
         table_set_text(values, value, "metric", "clock_rate");
         table_set_f64(values, value, "value", rates[i]);
+        value = table_add(values, 1);
+        table_set_text(values, value, "metric", "nvml.slowed");
+        table_set_f64(values, value, "value", slowed[i]);
         table_set_text(visits, visit, "flags", "not_steady");
         table_set_text(visits, visit, "reason", "not_steady: so");
         sample_log_begin(&log, i);
