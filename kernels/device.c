@@ -70,3 +70,7 @@ int64_t device_now(struct device *device) {
 size_t device_live_allocations(struct device *device) {
     return tracker_live_count(device->tracker);
 }
+
+enum dtype device_activation(const struct device *device, enum dtype weight) {
+    return device->kind->activation ? device->kind->activation(weight) : DT_F32;
+}

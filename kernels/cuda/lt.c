@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuBLASLt by dlopen: its functions, descriptors, and an algorithm per shape, kept once chosen. */
+#include "kernels/cuda/lt.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/facts.h"
+#include "base/text.h"
+#include "kernels/cuda/engine.h"
+#include "kernels/cuda/lt_desc.h"
+
+#ifdef CUDA_LT_HEADER
+
+enum { MOST_SHAPES = 64, ROOM_BYTES = 32 << 20, FEW_ROWS = 64 };
+
+struct shape { /* what an algorithm is chosen for */
+    int64_t m, n, k, ldx, ldw, ldy;
+    enum dtype in, out;
+    bool bias;
+};
+struct chosen {
+    struct shape shape;
+    struct lt_problem problem;
+    cublasLtMatmulAlgo_t algo;
+    bool works;
+};
+struct lt {
+    struct lt_api api;
+    cublasLtHandle_t handle;
+    void *room;
+    struct chosen chosen[MOST_SHAPES];
+    int n_chosen;
+};
+
+static struct lt *lt_of(struct cuda *c) { return engine_of(c)->lt; }
+
+static bool wants(const struct cuda *c) {
+    return c->params.gemm != GEMM_OWN && (c->bounds.n_row > FEW_ROWS || c->bounds.n_out > FEW_ROWS);
+}
+
+static int create(struct cuda *c, struct lt *lt, struct err *err) {
+    int code = lt_load(&lt->api, err);
+    if (code) return code;
+    cublasStatus_t status = lt->api.create(&lt->handle);
+    if (status)
+        return err_set(err, ERR_UNSUPPORTED, "cuda: cublasLtCreate failed (%d)", (int)status);
+    lt->room = device_alloc(&c->base, ROOM_BYTES, MEM_WORKSPACE, "cublaslt room");
+    return lt->room ? 0
+                    : err_set(err, ERR_MEMORY, "cuda: no memory for cuBLASLt's room (%d bytes)",
+                              ROOM_BYTES);
+}
+
+int cuda_lt_open(struct cuda *c, struct err *err) {
+    struct err why = {0};
+    if (!wants(c)) { /* its room is no part of a plan without many rows */
+        cuda_lt_close(c);
+        return 0;
+    }
+    if (lt_of(c)) return 0;
+    struct lt *lt = must_alloc(sizeof *lt);
+    engine_of(c)->lt = lt;
+    int code = create(c, lt, &why);
+    if (!code) return 0;
+    cuda_lt_close(c);
+    if (code == ERR_UNSUPPORTED && c->params.gemm == GEMM_AUTO) return 0;
+    return err_set(err, code, "%s", why.text);
+}
+
+void cuda_lt_close(struct cuda *c) {
+    struct lt *lt = lt_of(c);
+    if (!lt) return;
+    for (int i = 0; i < lt->n_chosen; i++) lt_problem_close(&lt->api, &lt->chosen[i].problem);
+    if (lt->handle) lt->api.destroy(lt->handle);
+    device_free(&c->base, lt->room);
+    free(lt); /* the library stays loaded: to close it costs more than to keep it */
+    engine_of(c)->lt = NULL;
+}
+
+bool cuda_lt_available(struct cuda *c) { return lt_of(c) != NULL; }
+
+void cuda_lt_describe(struct cuda *c, struct facts *facts) {
+    struct lt *lt = lt_of(c);
+    if (!lt) return;
+    size_t version = lt->api.version();
+    facts_printf(facts, "device.gemm_library", "", "", "cuBLASLt %d.%d.%d", (int)(version / 10000),
+                 (int)(version % 10000 / 100), (int)(version % 100));
+    struct text text = {0};
+    for (int i = 0; i < lt->n_chosen; i++) {
+        const struct chosen *chosen = &lt->chosen[i];
+        int32_t id = -1, tile = -1;
+        size_t written;
+        if (chosen->works) {
+            lt->api.algo_get(&chosen->algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &written);
+            lt->api.algo_get(&chosen->algo, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof tile,
+                             &written);
+        }
+        text_printf(&text, "%s%lldx%lldx%lld %s: ", i ? "; " : "", (long long)chosen->shape.m,
+                    (long long)chosen->shape.n, (long long)chosen->shape.k,
+                    dtype_names[chosen->shape.in]);
+        if (chosen->works)
+            text_printf(&text, "algorithm %d, tile %d", (int)id, (int)tile);
+        else
+            text_puts(&text, "none");
+    }
+    if (text.len) facts_set(facts, "device.gemm_algorithms", text.data, "", "");
+    text_free(&text);
+}
+
+static bool same_shape(const struct shape *a, const struct shape *b) {
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->ldx == b->ldx && a->ldw == b->ldw &&
+           a->ldy == b->ldy && a->in == b->in && a->out == b->out && a->bias == b->bias;
+}
+
+/* The first that the library's own heuristic names. Chosen at a shape's first use, which is never
+   within a sample: warm-up runs what is measured. */
+static struct chosen *choose(struct lt *lt, const struct shape *shape) {
+    for (int i = 0; i < lt->n_chosen; i++)
+        if (same_shape(&lt->chosen[i].shape, shape)) return &lt->chosen[i];
+    if (lt->n_chosen == MOST_SHAPES) return NULL;
+    struct chosen *chosen = &lt->chosen[lt->n_chosen++];
+    *chosen = (struct chosen){.shape = *shape};
+    const struct lt_shape s = {.m = shape->m,
+                               .n = shape->n,
+                               .k = shape->k,
+                               .ldx = shape->ldx,
+                               .ldw = shape->ldw,
+                               .ldy = shape->ldy,
+                               .in = shape->in,
+                               .out = shape->out,
+                               .bias = shape->bias,
+                               .room_bytes = ROOM_BYTES};
+    if (!lt_problem_open(&lt->api, &chosen->problem, &s)) return chosen;
+    cublasLtMatmulHeuristicResult_t result;
+    int found = 0;
+    cublasStatus_t status = lt->api.heuristic(
+        lt->handle, chosen->problem.desc, chosen->problem.w, chosen->problem.x, chosen->problem.y,
+        chosen->problem.y, chosen->problem.preference, 1, &result, &found);
+    chosen->works = status == CUBLAS_STATUS_SUCCESS && found > 0;
+    if (chosen->works) chosen->algo = result.algo;
+    return chosen;
+}
+
+bool cuda_lt_linear(struct cuda *c, struct tensor *y, const struct tensor *x,
+                    const struct cuda_weight *w, const float *bias) {
+    struct lt *lt = lt_of(c);
+    const float one = 1, zero = 0;
+    if (!lt) return false;
+    const struct shape shape = {.m = x->rows,
+                                .n = y->cols,
+                                .k = x->cols,
+                                .ldx = x->stride,
+                                .ldw = w->padded_cols,
+                                .ldy = y->stride,
+                                .in = x->type,
+                                .out = y->type,
+                                .bias = bias != NULL};
+    struct chosen *chosen = choose(lt, &shape);
+    if (!chosen || !chosen->works) return false;
+    if (bias && !lt_problem_bias(&lt->api, &chosen->problem, bias)) return false;
+    cublasStatus_t status =
+        lt->api.matmul(lt->handle, chosen->problem.desc, &one, w->data, chosen->problem.w, x->data,
+                       chosen->problem.x, &zero, y->data, chosen->problem.y, y->data,
+                       chosen->problem.y, &chosen->algo, lt->room, ROOM_BYTES, c->stream);
+    c->launches++;
+    return cuda_expects(c, status == CUBLAS_STATUS_SUCCESS, "cublasLtMatmul failed");
+}
+
+#else /* no header at build time, or the emulated device */
+
+int cuda_lt_open(struct cuda *c, struct err *err) {
+    if (c->params.gemm != GEMM_CUBLASLT) return 0;
+    return err_set(err, ERR_UNSUPPORTED, "%s: this build has no cuBLASLt; device.gemm = own runs",
+                   c->base.kind->name);
+}
+void cuda_lt_close(struct cuda *c) { (void)c; }
+void cuda_lt_describe(struct cuda *c, struct facts *facts) { (void)c, (void)facts; }
+bool cuda_lt_available(struct cuda *c) {
+    (void)c;
+    return false;
+}
+bool cuda_lt_linear(struct cuda *c, struct tensor *y, const struct tensor *x,
+                    const struct cuda_weight *w, const float *bias) {
+    (void)c, (void)y, (void)x, (void)w, (void)bias;
+    return false;
+}
+#endif
