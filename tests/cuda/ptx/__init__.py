@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An interpreter of the PTX that nvcc writes: what the compiler made of a kernel, inline assembly included, run on numpy lanes."""
