@@ -306,7 +306,8 @@ int run_protocol(struct protocol *p, const struct run_request *request) {
     char *stem = NULL, *h5 = NULL, *log = NULL;
     struct supervision s = {
         .protocol = p, .no_isolate = request->no_isolate, .quiet = request->quiet};
-    int code;
+    bool kept = false;
+    int code, exit_code = EXIT_OK;
     if (p->measure.profile) range_activate(true);
     if (request->resume) {
         stem = must_text(request->resume);
@@ -336,10 +337,12 @@ int run_protocol(struct protocol *p, const struct run_request *request) {
     if (failed) {
         command_fail(&trouble);
         fprintf(stderr, "bench: what was measured is kept: bench resume %s\n", log);
+    } else if (code) {
+        kept = true;
     }
     if (code) goto out;
     if (s.complete && !failed) unlink(log);
-    int exit_code = present(stem, h5, request, &err);
+    exit_code = present(stem, h5, request, &err);
     if (err.code) {
         code = err.code;
         goto out;
@@ -351,12 +354,14 @@ int run_protocol(struct protocol *p, const struct run_request *request) {
         exit_code = EXIT_INCOMPLETE;
     }
 out:
+    if (code) exit_code = command_fail(&err);
+    if (kept) fprintf(stderr, "bench: what was measured is kept: bench resume %s\n", log);
     journal_close(&journal);
     tables_close(&earlier);
     free(stem);
     free(h5);
     free(log);
-    return code ? command_fail(&err) : exit_code;
+    return exit_code;
 }
 
 /* --device and --seed are --set in short. */

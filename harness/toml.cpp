@@ -333,7 +333,7 @@ extern "C" int toml_read(const char *text, size_t len, const char *name, struct 
         return refuse(err, name, at.line ? at.line : 1, at.column ? at.column : 1,
                       std::string(e.description()));
     } catch (const std::bad_alloc &) {
-        return err_set(err, ERR_MEMORY, "%s: out of memory while reading", name);
+        return err_set(err, ERR_SYSTEM, "%s: out of memory while reading", name);
     } catch (const std::exception &e) {
         return refuse(err, name, 1, 1, e.what());
     } catch (...) {

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <hdf5.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +15,10 @@
 #include <xxhash.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "results/store.h"
+#include "results/store_child.h"
 
 enum {
     CPU_SECONDS = 20,
@@ -145,7 +144,8 @@ static int rows_read(struct table *t, const char *name, const struct set_shape *
     char *bytes = must_alloc((size_t)block * s->size), hex[17];
     hid_t space = H5Dget_space(s->set);
     XXH64_state_t *state = XXH64_createState();
-    XXH64_reset(state, 0);
+    if (!state || XXH64_reset(state, 0) == XXH_ERROR)
+        code = err_set(err, ERR_INPUT, "there is no memory to hash it");
     for (int64_t first = 0; !code && first < s->rows; first += block) {
         hsize_t start = (hsize_t)first;
         hsize_t n = (hsize_t)(s->rows - first < block ? s->rows - first : block);
@@ -297,7 +297,6 @@ static bool wanted(const char *const *what, const char *name) {
 
 static int file_to_tables(struct tables *ts, const char *path, const char *const *what,
                           struct err *err) {
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (file < 0) return err_set(err, ERR_INPUT, "HDF5 cannot open it: truncated or damaged");
     char *contents = NULL;
@@ -328,67 +327,31 @@ static void limit_memory(int64_t file_bytes) {
     setrlimit(RLIMIT_AS, &(struct rlimit){most, most});
 }
 
-static void limit_child(int64_t file_bytes) {
-    static const int deadly[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU, SIGPIPE};
-    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) signal(deadly[i], SIG_DFL);
-    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_SECONDS, CPU_SECONDS + 1});
-    limit_memory(file_bytes);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null >= 0) { /* what a dying library prints is no sentence of ours */
-        dup2(null, STDOUT_FILENO);
-        dup2(null, STDERR_FILENO);
-    }
-    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* we only read; read-only disks have no locks */
-}
+struct reading {
+    const char *path, *const *what;
+    int64_t bytes; /* of the file */
+};
 
 /* Answer: 'T' and packed tables, or 'E' and a sentence. */
-static _Noreturn void child_main(int fd, const char *path, const char *const *what,
-                                 int64_t file_bytes) {
-    limit_child(file_bytes);
+static void read_work(void *ctx, struct text *out) {
+    const struct reading *r = ctx;
     struct err err = {0};
     struct tables *ts = tables_create();
-    struct text out = {0};
-    if (file_to_tables(ts, path, what, &err)) {
-        text_printf(&out, "E%s", err.text);
+    setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_SECONDS, CPU_SECONDS + 1});
+    limit_memory(r->bytes);
+    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* we only read; read-only disks have no locks */
+    store_watch_memory();
+    if (!file_to_tables(ts, r->path, r->what, &err)) {
+        text_add(out, "T", 1);
+        tables_pack(ts, out);
+    } else if (store_lacked_memory()) { /* a file is not accused of it */
+        text_puts(out, "Ethere is not enough memory to read it");
     } else {
-        text_add(&out, "T", 1);
-        tables_pack(ts, &out);
+        text_printf(out, "E%s", err.text);
     }
-    for (size_t at = 0; at < out.len;) {
-        ssize_t n = write(fd, out.data + at, out.len - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) _exit(3);
-        at += (size_t)n;
-    }
-    _exit(0);
 }
 
 /* ---- in the parent */
-
-static int answer_collect(int fd, struct text *answer, const char *path, struct err *err) {
-    int64_t until = clock_ns() + (int64_t)WALL_SECONDS * 1000000000;
-    char *block = must_alloc(BLOCK_BYTES);
-    int code = 0;
-    for (;;) {
-        int64_t left = (until - clock_ns()) / 1000000;
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int ready = left > 0 ? poll(&p, 1, (int)left) : 0;
-        if (ready < 0 && errno == EINTR) continue;
-        if (ready <= 0) {
-            code = err_set(err, ERR_INPUT, "%s: reading it took longer than %d s", path,
-                           (int)WALL_SECONDS);
-            break;
-        }
-        ssize_t n = read(fd, block, BLOCK_BYTES);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) code = err_system(err, errno, "%s: cannot read the child's answer", path);
-        if (n <= 0) break;
-        text_add(answer, block, (size_t)n);
-    }
-    free(block);
-    return code;
-}
 
 static int child_verdict(int status, const char *path, struct err *err) {
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
@@ -398,12 +361,13 @@ static int child_verdict(int status, const char *path, struct err *err) {
             (int)CPU_SECONDS);
     if (WIFSIGNALED(status))
         return err_set(err, ERR_INPUT,
-                       "%s: the HDF5 library died reading it (signal %d): the file is damaged",
+                       "%s: the HDF5 library died reading it (signal %d): the file is damaged, or "
+                       "memory ran out",
                        path, WTERMSIG(status));
     if (WIFEXITED(status) && WEXITSTATUS(status))
         return err_set(err, ERR_INPUT,
-                       "%s: reading it takes more memory than is allowed, or failed "
-                       "inside the HDF5 library: the file is damaged",
+                       "%s: reading it takes more memory than there is or is allowed, or failed "
+                       "inside the HDF5 library: the file is damaged, or memory ran out",
                        path);
     return 0;
 }
@@ -448,25 +412,11 @@ static int look(const char *path, int64_t *bytes, struct err *err) {
 
 int store_read(struct tables **out, const char *path, const char *const *what, struct err *err) {
     *out = NULL;
-    int64_t bytes = 0;
-    int code = look(path, &bytes, err), fds[2];
-    if (code) return code;
-    if (pipe2(fds, O_CLOEXEC)) return err_system(err, errno, "cannot make a pipe");
-    pid_t child = fork();
-    if (child < 0) {
-        code = err_system(err, errno, "cannot start a child to read %s", path);
-        close(fds[0]);
-        close(fds[1]);
-        return code;
-    }
-    if (!child) child_main(fds[1], path, what, bytes);
-    close(fds[1]);
+    struct reading job = {.path = path, .what = what};
     struct text answer = {0};
-    code = answer_collect(fds[0], &answer, path, err);
-    close(fds[0]);
-    if (code) kill(child, SIGKILL);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    int status = 0, code = look(path, &job.bytes, err);
+    if (code) return code;
+    code = store_child(read_work, &job, WALL_SECONDS, "read", path, &answer, &status, err);
     if (!code) code = child_verdict(status, path, err);
     if (!code) code = answer_use(out, &answer, path, err);
     text_free(&answer);

@@ -3,14 +3,17 @@
  * disk reaches the library. */
 #include <hdf5.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <xxhash.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "results/store.h"
+#include "results/store_child.h"
 
 enum {
     CONTIGUOUS_BELOW = 64 * 1024, /* bytes of a column; larger ones are chunked and deflated */
@@ -234,13 +237,41 @@ static char *image_create(const struct tables *ts, size_t *size) {
     return image;
 }
 
-int store_write(const struct tables *ts, const char *path, struct err *err) {
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+struct writing {
+    const struct tables *tables;
+    const char *path;
+};
+
+/* In the child; answer: nothing, or the error's code as a letter and its sentence. */
+static void write_work(void *ctx, struct text *out) {
+    const struct writing *w = ctx;
+    struct err err = {0};
     size_t size = 0;
-    char *image = image_create(ts, &size);
+    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole group: what is nearly done is finished */
+    store_watch_memory();
+    char *image = image_create(w->tables, &size);
     if (!image)
-        return err_set(err, ERR_INTERNAL, "%s: the HDF5 library could not build the file", path);
-    int code = file_write(path, image, size, err);
-    free(image);
+        err_set(&err, ERR_INTERNAL, "%s: %s", w->path,
+                store_lacked_memory() ? "there is not enough memory to build the file"
+                                      : "the HDF5 library could not build the file");
+    else
+        file_write(w->path, image, size, &err);
+    if (err.code) text_printf(out, "%c%s", 'A' + err.code, err.text);
+}
+
+int store_write(const struct tables *ts, const char *path, struct err *err) {
+    struct writing job = {.tables = ts, .path = path};
+    struct text answer = {0};
+    int status = 0;
+    int code = store_child(write_work, &job, 0, "write", path, &answer, &status, err);
+    if (!code && answer.len)
+        code = err_set(err, answer.data[0] - 'A', "%s", answer.data + 1);
+    else if (!code && WIFSIGNALED(status))
+        code = err_set(err, ERR_INTERNAL,
+                       "%s: the HDF5 library died building the file (signal %d): memory ran out?",
+                       path, WTERMSIG(status));
+    else if (!code && WEXITSTATUS(status))
+        code = err_set(err, ERR_INTERNAL, "%s: there is not enough memory to build the file", path);
+    text_free(&answer);
     return code;
 }
