@@ -92,6 +92,10 @@ inline uint4 load_stream_16(const void *p, SIMT_HERE) {
     ::simt::expect_global(p, 16, s, "load_stream_16");
     return *static_cast<const uint4 *>(p);
 }
+inline uint4 load_once_16(const void *p, SIMT_HERE) {
+    ::simt::expect_global(p, 16, s, "load_once_16");
+    return *static_cast<const uint4 *>(p);
+}
 inline uint4 load_16(const void *p, SIMT_HERE) {
     ::simt::expect_global(p, 16, s, "load_16");
     return *static_cast<const uint4 *>(p);

@@ -69,6 +69,7 @@ static struct fiber host;
 static const struct launch_record *running;
 static size_t dynamic_bytes;
 static bool in_prologue; // of a pdl launch: before pdl_wait
+static bool has_waited;  // some thread of the launch called pdl_wait
 static unsigned the_seed, random_state = 1;
 
 /* ---- seeds ---- */
@@ -109,6 +110,7 @@ const char *where(void) {
              current ? int(current->index) : -1, n_lanes, the_seed);
     return text;
 }
+bool in_kernel(void) { return running != nullptr; }
 static const char *state_name(enum state s) {
     switch (s) {
     case READY: return "running";
@@ -217,6 +219,7 @@ void block_operation(struct site s, operation *op, void *arg) {
     __tsan_acquire(token_address(w.token));
 }
 void grid_wait(struct site s) {
+    has_waited = true;
     if (!in_prologue) return;
     struct waiting &w = waits[current->index];
     w.site = s;
@@ -459,6 +462,7 @@ void run(const struct launch_record &l) {
     dynamic_bytes = l.shared_bytes;
     dynamic_memory = place_shared(dynamic_bytes);
     fiber_adopt(&host);
+    has_waited = false;
     record_before(l);
     const size_t gx = l.grid.x, gy = l.grid.y;
     for (size_t b : blocks_to_run(gx * gy * l.grid.z)) {
@@ -466,6 +470,9 @@ void run(const struct launch_record &l) {
         run_block();
     }
     check_canary();
+    // Else a later kernel's wait for this one would not cover what came before this one.
+    if (l.pdl && !has_waited)
+        fail({__FILE__, __LINE__}, "kernel launched with pdl never called pdl_wait");
     record_after(l);
     counters.launches++;
     note_statistics(before);

@@ -114,6 +114,7 @@ bool kernel_is_loaded(void (*kernel)());
 /* The words before a failure's site: "kernel NAME block (x, y, z) thread T of N, seed S", or "host
    code" outside a kernel. */
 const char *where(void);
+bool in_kernel(void);
 
 struct counters { // of all launches so far
     uint64_t launches, blocks, threads, switches, barriers, warp_operations;
@@ -221,7 +222,8 @@ template <class T> struct same { typedef T type; };
 #define blockIdx  (::simt::block_now)
 #define blockDim  (::simt::block_size)
 #define gridDim   (::simt::grid_size)
-#define warpSize  32
+
+static constexpr int warpSize = 32;
 
 template <class T> inline T *dynamic_shared() {
     return reinterpret_cast<T *>(::simt::dynamic_memory);
