@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The three types of activations as the kernels see them: eight values at a time (16 bytes, or 32
+   of f32) or one, always computed with as floats. Names are those of the cards. */
+#ifndef KERNELS_CUDA_ELEMENTS_CUH
+#define KERNELS_CUDA_ELEMENTS_CUH
+#include "kernels/cuda/ptx.cuh"
+
+namespace element {
+struct bf16 {
+    struct eight {
+        uint4 bits;
+    };
+    static __device__ __forceinline__ eight load(const void *p, int64_t at) {
+        return {load_16(static_cast<const uint16_t *>(p) + at)};
+    }
+    static __device__ __forceinline__ void floats(float (&x)[8], eight v) {
+        const uint32_t pair[4] = {v.bits.x, v.bits.y, v.bits.z, v.bits.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            x[2 * i] = low_bf16(pair[i]);
+            x[2 * i + 1] = high_bf16(pair[i]);
+        }
+    }
+    static __device__ __forceinline__ void store(void *p, int64_t at, const float (&x)[8]) {
+        store_16(static_cast<uint16_t *>(p) + at,
+                 make_uint4(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]),
+                            pack_bf16(x[6], x[7])));
+    }
+    static __device__ __forceinline__ float get(const void *p, int64_t at) {
+        return low_bf16(static_cast<const uint16_t *>(p)[at]);
+    }
+    static __device__ __forceinline__ void put(void *p, int64_t at, float x) {
+        static_cast<uint16_t *>(p)[at] = uint16_t(pack_bf16(x, 0));
+    }
+};
+
+struct f16 {
+    struct eight {
+        uint4 bits;
+    };
+    static __device__ __forceinline__ eight load(const void *p, int64_t at) {
+        return {load_16(static_cast<const uint16_t *>(p) + at)};
+    }
+    static __device__ __forceinline__ void floats(float (&x)[8], eight v) {
+        const uint32_t pair[4] = {v.bits.x, v.bits.y, v.bits.z, v.bits.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            x[2 * i] = __half2float(__ushort_as_half(uint16_t(pair[i])));
+            x[2 * i + 1] = __half2float(__ushort_as_half(uint16_t(pair[i] >> 16)));
+        }
+    }
+    static __device__ __forceinline__ void store(void *p, int64_t at, const float (&x)[8]) {
+        store_16(static_cast<uint16_t *>(p) + at,
+                 make_uint4(pack_f16(x[0], x[1]), pack_f16(x[2], x[3]), pack_f16(x[4], x[5]),
+                            pack_f16(x[6], x[7])));
+    }
+    static __device__ __forceinline__ float get(const void *p, int64_t at) {
+        return __half2float(__ushort_as_half(static_cast<const uint16_t *>(p)[at]));
+    }
+    static __device__ __forceinline__ void put(void *p, int64_t at, float x) {
+        static_cast<uint16_t *>(p)[at] = uint16_t(pack_f16(x, 0));
+    }
+};
+
+struct f32 {
+    struct eight {
+        uint4 low, high;
+    };
+    static __device__ __forceinline__ eight load(const void *p, int64_t at) {
+        const float *from = static_cast<const float *>(p) + at;
+        return {load_16(from), load_16(from + 4)};
+    }
+    static __device__ __forceinline__ void floats(float (&x)[8], eight v) {
+        const uint32_t bits[8] = {v.low.x,  v.low.y,  v.low.z,  v.low.w,
+                                  v.high.x, v.high.y, v.high.z, v.high.w};
+#pragma unroll
+        for (int i = 0; i < 8; i++) x[i] = __uint_as_float(bits[i]);
+    }
+    static __device__ __forceinline__ void store(void *p, int64_t at, const float (&x)[8]) {
+        float *to = static_cast<float *>(p) + at;
+        store_16(to, make_uint4(__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]),
+                                __float_as_uint(x[3])));
+        store_16(to + 4, make_uint4(__float_as_uint(x[4]), __float_as_uint(x[5]),
+                                    __float_as_uint(x[6]), __float_as_uint(x[7])));
+    }
+    static __device__ __forceinline__ float get(const void *p, int64_t at) {
+        return static_cast<const float *>(p)[at];
+    }
+    static __device__ __forceinline__ void put(void *p, int64_t at, float x) {
+        static_cast<float *>(p)[at] = x;
+    }
+};
+} // namespace element
+
+#endif
