@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention over chunks of CHUNK positions that start at its multiples: each chunk's softmax and
    weighted sum are computed alone and joined in order, so the bits of a row depend neither on the
-   rows beside it nor on who computes which chunk. */
+   rows beside it nor on who computes which chunk.
+
+   Few rows, as in decode, are bound by reading the cache: keys are transposed as they are stored,
+   word by word, values multiplied where they lie, and both widened in registers only. Scales of
+   int8 go to the scores and to the weights. */
 #include <math.h>
 #include <string.h>
 
@@ -22,16 +26,20 @@ struct attention {
     int32_t n_chunks;   /* most chunks of a sequence (when split over chunks) */
 };
 
-struct room {     /* one thread's scratch */
-    float *k;     /* (d_h, CHUNK) as panels of 16 positions */
-    float *v;     /* (CHUNK, width) as panels of 16 values */
-    float *rows;  /* (CHUNK, d_h) widened */
-    float *q;     /* (m, d_h), scaled */
-    float *s;     /* (m, CHUNK) */
-    float *part;  /* (m, width) */
-    float *o;     /* (m, width) */
-    float *m, *l; /* (m): running maximum and sum */
+struct room {      /* one thread's scratch */
+    word *k;       /* keys as panels of 16 positions */
+    char *v;       /* (CHUNK, width) values in the cache's type, where they cannot stay in place */
+    char *rows;    /* (PANEL) keys of a panel likewise */
+    float *scales; /* (CHUNK) of int8 */
+    float *q;      /* (m, q_width), scaled; zeros behind d_h */
+    float *s;      /* (m, CHUNK) */
+    float *part;   /* (m, width) */
+    float *o;      /* (m, width) */
+    float *m, *l;  /* (m): running maximum and sum */
 };
+
+/* Values that share a word, at most: keys have a whole number of words. */
+enum { WORD = 4, LINE = 64 };
 
 static int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
 
@@ -41,21 +49,20 @@ int64_t cpu_attention_scratch(const struct step_bounds *b) {
     if (b->n_kv <= 0 || b->d_h <= 0) return 0;
     const int32_t group = (b->n_q + b->n_kv - 1) / b->n_kv, width = round_up(b->d_h, PANEL);
     const int64_t m = (int64_t)rows_of_piece(group) * group;
-    return CHUNK * (2 * (int64_t)width + b->d_h + PANEL) + m * (b->d_h + CHUNK + 2 * width + 2) +
-           64;
+    return (2 * CHUNK + PANEL) * (int64_t)width + CHUNK + m * (CHUNK + 3 * width + 2);
 }
 
 static struct room make_room(const struct attention *job, float *at) {
-    const int32_t d = job->kv->d_h, width = job->width;
-    const int64_t m = (int64_t)job->block_rows * job->group;
-    struct room room = {.k = at};
-    room.v = room.k + CHUNK * width;
-    room.part = room.v + CHUNK * width;
+    const int64_t width = job->width, m = (int64_t)job->block_rows * job->group;
+    struct room room = {.k = (word *)at};
+    room.v = (char *)(at + CHUNK * width);
+    room.rows = room.v + CHUNK * width * (int64_t)sizeof *at;
+    room.scales = at + (2 * CHUNK + PANEL) * width;
+    room.s = room.scales + CHUNK;
+    room.part = room.s + m * CHUNK;
     room.o = room.part + m * width;
-    room.s = room.o + m * width;
-    room.q = room.s + m * CHUNK;
-    room.rows = room.q + m * d;
-    room.m = room.rows + CHUNK * d + PANEL;
+    room.q = room.o + m * width;
+    room.m = room.q + m * width;
     room.l = room.m + m;
     return room;
 }
@@ -79,76 +86,180 @@ int64_t cpu_attention_parts(const struct cpu *cpu, const struct step_bounds *b) 
     return pairs * chunks * group * (round_up(b->d_h, PANEL) + 2);
 }
 
-/* n neighbouring slots, from `place` on, become rows of f32, ld apart. */
-static void widen_slots(const struct attention *job, const void *values, const float *scales,
-                        int64_t place, int32_t n, float *rows, int32_t ld) {
-    const enum dtype type = job->kv->type;
-    const int32_t d = job->kv->d_h;
-    if (type == DT_I8) {
-        const int8_t *codes = (const int8_t *)values + place * d;
-        for (int32_t j = 0; j < n; j++)
-            for (int32_t i = 0; i < d; i++)
-                rows[j * ld + i] = (float)codes[j * d + i] * scales[place + j];
-        return;
+static int64_t value_bytes(const struct kv *kv) { return dtype_bits(kv->type) / 8; }
+
+static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+
+/* How many positions from p on, before `end`, lie side by side. */
+static int32_t side_by_side(const struct kv *kv, int32_t p, int32_t end) {
+    return least(kv->block - p % kv->block, end - p);
+}
+
+/* Rows of positions p0 ... p1-1, ld bytes apart. */
+static void copy_rows(const struct kv *kv, const void *values, int32_t s, int32_t head, int32_t p0,
+                      int32_t p1, char *to, int64_t ld) {
+    const int64_t row = kv->d_h * value_bytes(kv);
+    for (int32_t p = p0; p < p1; p++, to += ld)
+        memcpy(to, (const char *)values + cpu_kv_place(kv, s, head, p) * row, (size_t)row);
+}
+
+/* The scales of positions p0 ... p1-1 at their places in the chunk at c0, zeros elsewhere. */
+static const float *load_scales(const struct kv *kv, const struct room *room, const float *scales,
+                                int32_t s, int32_t head, int32_t c0, int32_t p0, int32_t p1) {
+    memset(room->scales, 0, CHUNK * sizeof *room->scales);
+    for (int32_t p = p0, n; p < p1; p += n) {
+        n = side_by_side(kv, p, p1);
+        memcpy(room->scales + (p - c0), scales + cpu_kv_place(kv, s, head, p),
+               (size_t)n * sizeof *scales);
     }
-    const char *from = (const char *)values + place * d * (dtype_bits(type) / 8);
-    if (ld == d)
-        job->cpu->kernels->widen[type](rows, from, (int64_t)n * d);
-    else
-        for (int32_t j = 0; j < n; j++)
-            job->cpu->kernels->widen[type](rows + j * ld,
-                                           from + (int64_t)j * d * (dtype_bits(type) / 8), d);
+    return room->scales;
 }
 
-/* Positions of one head as rows of f32, ld apart: slot i is position c0 + i. Slots before p0, from
-   p1 up to `used`, and columns beyond d_h are zeros, whatever the cache holds there. */
-static void widen_chunk(const struct attention *job, const void *values, const float *scales,
-                        int32_t s, int32_t head, int32_t c0, int32_t p0, int32_t p1, int32_t used,
-                        float *rows, int32_t ld) {
+/* The panel of positions c ... c+15: from where they lie, or else from copies, with zeros for those
+   outside p0 ... p1-1, whatever the cache holds there. */
+static void load_keys(const struct attention *job, const struct room *room, int32_t s, int32_t head,
+                      int32_t c, int32_t p0, int32_t p1, word *panel) {
     const struct kv *kv = job->kv;
-    memset(rows, 0, (size_t)(p0 - c0) * (size_t)ld * sizeof *rows);
-    memset(rows + (p1 - c0) * ld, 0, (size_t)(used - (p1 - c0)) * (size_t)ld * sizeof *rows);
-    for (int32_t p = p0; p < p1;) { /* as far as slots lie side by side */
-        const int32_t left = kv->block - p % kv->block, n = left < p1 - p ? left : p1 - p;
-        widen_slots(job, values, scales, cpu_kv_place(kv, s, head, p), n, rows + (p - c0) * ld, ld);
-        p += n;
+    const int64_t row = kv->d_h * value_bytes(kv), words = (row + WORD - 1) / WORD;
+    const void *from = room->rows;
+    if (c >= p0 && c + PANEL <= p1 && side_by_side(kv, c, p1) >= PANEL && row % WORD == 0) {
+        from = (const char *)kv->k + cpu_kv_place(kv, s, head, c) * row;
+    } else {
+        const int32_t begin = c > p0 ? c : p0;
+        memset(room->rows, 0, (size_t)(PANEL * words * WORD));
+        copy_rows(kv, kv->k, s, head, begin, least(c + PANEL, p1),
+                  room->rows + (begin - c) * words * WORD, words * WORD);
     }
-    for (int32_t p = p0; p < p1 && ld > kv->d_h; p++)
-        memset(rows + (p - c0) * ld + kv->d_h, 0, (size_t)(ld - kv->d_h) * sizeof *rows);
+    job->cpu->kernels->transpose(panel, from, words, words);
 }
 
-/* K and V of positions p0 ... p1-1; the chunk starts at c0 <= p0. K becomes panels of 16 positions;
- * V is one as it is. */
-static void load_chunk(const struct attention *job, const struct room *room, int32_t s,
-                       int32_t head, int32_t c0, int32_t p0, int32_t p1) {
-    const struct kv *kv = job->kv;
-    const int32_t d = kv->d_h, used = round_up(p1 - c0, PANEL);
-    widen_chunk(job, kv->k, kv->k_scale, s, head, c0, p0, p1, used, room->rows, d);
-    for (int32_t j = 0; j < used; j += PANEL)
-        job->cpu->kernels->transpose(room->k + (int64_t)j * d, room->rows + j * d, d, d);
-    widen_chunk(job, kv->v, kv->v_scale, s, head, c0, p0, p1, used, room->v, job->width);
-}
-
-/* c (m, 16 n_panels) = x (m, k) times panels of f32. */
-static void multiply(const struct attention *job, float *c, int64_t ldc, const float *x,
-                     int64_t ldx, int32_t m, const float *panels, int64_t k_step, int64_t step,
-                     int n_panels, int64_t k) {
+/* One product of all rows of a piece, by tiles. */
+static void multiply(const struct attention *job, void (*tile)(const struct tile *), struct tile t,
+                     int32_t m) {
     const struct cpu_kernels *kernels = job->cpu->kernels;
     const int32_t n = (m + kernels->rows - 1) / kernels->rows;
-    struct tile t = {.ldc = ldc,
-                     .ldx = ldx,
-                     .k = k,
-                     .k_step = k_step * (int64_t)sizeof(float),
-                     .step = step * (int64_t)sizeof(float),
-                     .n_panels = n_panels,
-                     .panels = panels,
-                     .ahead = panels};
+    const float *x = t.x;
+    float *c = t.c;
+    if (t.ahead == NULL) t.ahead = t.panels;
     for (int32_t i = 0; i < n; i++) {
         const int32_t r0 = cpu_tile_row(m, i, n, kernels), r1 = cpu_tile_row(m, i + 1, n, kernels);
         t.m = r1 - r0;
-        t.x = x + r0 * ldx;
-        t.c = c + r0 * ldc;
-        kernels->tile[DT_F32](&t);
+        t.x = x + r0 * t.ldx;
+        t.c = c + r0 * t.ldc;
+        tile(&t);
+        t.ahead = t.panels;
+        t.ahead_step = 0;
+    }
+}
+
+struct next { /* what is read after a chunk; NULL: nothing, or it does not lie in one piece */
+    const char *k, *v;
+    int64_t bytes; /* of a chunk's keys, and of its values */
+};
+
+/* The next chunk, or after the last one the first of the next head, which mostly goes to the same
+   thread. It is asked for piece by piece between the arithmetic, which keeps memory at work all the
+   time; the hardware's own guess fails, since keys are not read in order. */
+static struct next next_chunk(const struct attention *job, int32_t s, int32_t head, int32_t c0) {
+    const struct kv *kv = job->kv;
+    const int32_t length = job->step->kv_len[s];
+    struct next next = {.bytes = CHUNK * kv->d_h * value_bytes(kv)};
+    int32_t p = c0 + CHUNK;
+    if (p >= length) {
+        p = 0;
+        head++;
+        if (head == kv->n_kv || kv->window > 0) return next;
+    }
+    const int32_t n = least(CHUNK, length - p);
+    if (side_by_side(kv, p, p + n) < n) return next;
+    const int64_t at = cpu_kv_place(kv, s, head, p) * kv->d_h * value_bytes(kv);
+    next.k = (const char *)kv->k + at;
+    next.v = (const char *)kv->v + at;
+    return next;
+}
+
+static void ask_for(const char *from, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(from + i, 0, 2);
+}
+
+/* Where blocks are smaller than chunks: keys and values of the panel at position p. */
+static void ask_for_panel(const struct kv *kv, int32_t s, int32_t head, int32_t p, int32_t length) {
+    if (p >= length) return;
+    const int64_t row = kv->d_h * value_bytes(kv), at = cpu_kv_place(kv, s, head, p) * row;
+    const int64_t bytes = side_by_side(kv, p, least(p + PANEL, length)) * row;
+    ask_for((const char *)kv->k + at, bytes);
+    ask_for((const char *)kv->v + at, bytes);
+}
+
+/* One or two rows leave little arithmetic to ask in: then keys are asked for while keys are
+   transposed, and values meanwhile else. */
+static bool few(int32_t m) { return m <= 2; }
+
+/* room->s of positions p0 ... p1-1, and of the rest of their panels, which means nothing. */
+static void score(const struct attention *job, const struct room *room, int32_t s, int32_t head,
+                  int32_t m, int32_t c0, int32_t p0, int32_t p1, const struct next *next) {
+    const struct kv *kv = job->kv;
+    const struct cpu_kernels *kernels = job->cpu->kernels;
+    const int64_t words = (kv->d_h * value_bytes(kv) + WORD - 1) / WORD;
+    const int32_t first = (p0 - c0) / PANEL, end = (p1 - c0 + PANEL - 1) / PANEL;
+    for (int32_t i = first; i < end; i++) {
+        if (next->k == NULL)
+            ask_for_panel(kv, s, head, c0 + CHUNK + i * PANEL, job->step->kv_len[s]);
+        else if (few(m))
+            ask_for(next->k + i * (next->bytes * PANEL / CHUNK), next->bytes * PANEL / CHUNK);
+        load_keys(job, room, s, head, c0 + i * PANEL, p0, p1, room->k + i * words * PANEL);
+    }
+    struct tile t = {.c = room->s + first * PANEL,
+                     .ldc = CHUNK,
+                     .x = room->q,
+                     .ldx = job->width,
+                     .k = words * WORD / value_bytes(kv),
+                     .panels = room->k + first * words * PANEL,
+                     .k_step = PANEL * WORD,
+                     .step = words * PANEL * WORD,
+                     .n_panels = end - first};
+    if (next->k != NULL) {
+        t.ahead = few(m) ? next->v : next->k;
+        t.ahead_step = (kv->type == DT_F32 ? 2 : 1) * (few(m) ? LINE / 2 : LINE);
+    }
+    multiply(job, kernels->keys[kv->type], t, m);
+    if (kv->type != DT_I8) return;
+    const float *scales = load_scales(kv, room, kv->k_scale, s, head, c0, p0, p1);
+    for (int32_t i = 0; i < m; i++)
+        kernels->multiply(t.c + i * CHUNK, scales + first * PANEL, (end - first) * PANEL);
+}
+
+/* room->part: the values of positions p0 ... p1-1 by their weights in room->s. */
+static void weigh(const struct attention *job, const struct room *room, int32_t s, int32_t head,
+                  int32_t m, int32_t c0, int32_t p0, int32_t p1, const struct next *next) {
+    const struct kv *kv = job->kv;
+    const struct cpu_kernels *kernels = job->cpu->kernels;
+    const int64_t bytes = value_bytes(kv);
+    const bool copied = kv->d_h != job->width; /* else the last panel would reach past the row */
+    struct tile t = {.c = room->part,
+                     .ldc = job->width,
+                     .ldx = CHUNK,
+                     .k_step = job->width * bytes,
+                     .step = PANEL * bytes,
+                     .n_panels = job->width / PANEL};
+    if (next->v != NULL) {
+        t.ahead = next->v + (few(m) ? next->bytes / 2 : 0);
+        t.ahead_step = bytes * (few(m) ? PANEL : 2 * PANEL);
+    }
+    if (kv->type == DT_I8) {
+        const float *scales = load_scales(kv, room, kv->v_scale, s, head, c0, p0, p1);
+        for (int32_t i = 0; i < m; i++) kernels->multiply(room->s + i * CHUNK, scales, p1 - c0);
+    }
+    if (copied) {
+        memset(room->v, 0, (size_t)((p1 - p0) * t.k_step));
+        copy_rows(kv, kv->v, s, head, p0, p1, room->v, t.k_step);
+    }
+    for (int32_t p = p0; p < p1; p += (int32_t)t.k) {
+        t.k = copied ? p1 - p0 : side_by_side(kv, p, p1);
+        t.panels = copied ? room->v : (const char *)kv->v + cpu_kv_place(kv, s, head, p) * t.k_step;
+        t.x = room->s + (p - c0);
+        t.add = p > p0;
+        multiply(job, kernels->tile[kv->type], t, m);
     }
 }
 
@@ -162,13 +273,12 @@ static int32_t within(int32_t i, int32_t n) { return i < 0 ? 0 : i > n ? n : i; 
  * maxima and sums. */
 static void do_chunk(const struct attention *job, const struct room *room, int32_t s, int32_t head,
                      int32_t r0, int32_t r1, int32_t c0, float *part_m, float *part_l) {
-    const int32_t *pos = job->step->pos, d = job->kv->d_h;
+    const int32_t *pos = job->step->pos;
     const int32_t low = first_position(job->kv, pos[r0]), p0 = low > c0 ? low : c0;
     const int32_t p1 = pos[r1 - 1] + 1 < c0 + CHUNK ? pos[r1 - 1] + 1 : c0 + CHUNK;
     const int32_t m = (r1 - r0) * job->group, used = round_up(p1 - c0, PANEL);
-    load_chunk(job, room, s, head, c0, p0, p1);
-    multiply(job, room->s, CHUNK, room->q, d, m, room->k, PANEL, (int64_t)PANEL * d, used / PANEL,
-             d);
+    const struct next next = next_chunk(job, s, head, c0);
+    score(job, room, s, head, m, c0, p0, p1, &next);
     for (int32_t i = 0; i < m; i++) {
         const int32_t p = pos[r0 + i / job->group];
         /* The row's positions within the chunk; none where its window begins later or it ends
@@ -177,22 +287,30 @@ static void do_chunk(const struct attention *job, const struct room *room, int32
                       hi = within(p + 1 - c0, used);
         part_m[i] = job->cpu->kernels->softmax(room->s + i * CHUNK, used, lo, hi, &part_l[i]);
     }
-    multiply(job, room->part, job->width, room->s, CHUNK, m, room->v, job->width, PANEL,
-             job->width / PANEL, p1 - c0);
+    weigh(job, room, s, head, m, c0, p0, p1, &next);
 }
 
 static void load_queries(const struct attention *job, const struct room *room, int32_t head,
                          int32_t r0, int32_t r1) {
-    const int32_t n = job->group * job->kv->d_h;
+    const int32_t d = job->kv->d_h, behind = job->width - d;
+    float *to = room->q;
     for (int32_t r = r0; r < r1; r++)
-        job->cpu->kernels->scale(room->q + (r - r0) * n, job->q + r * job->ldq + head * n,
-                                 job->scale, n);
+        for (int32_t i = 0; i < job->group; i++, to += job->width) {
+            job->cpu->kernels->scale(to, job->q + r * job->ldq + (head * job->group + i) * d,
+                                     job->scale, d);
+            memset(to + d, 0, (size_t)behind * sizeof *to);
+        }
 }
 
 static void store_row(const struct attention *job, int32_t r, int32_t query_head, const float *o,
                       float l) {
+    const struct cpu_kernels *kernels = job->cpu->kernels;
     const int32_t d = job->kv->d_h;
-    job->cpu->kernels->scale(job->o + r * job->ldo + query_head * d, o, 1.0f / l, d);
+    float *to = job->o + r * job->ldo + query_head * d;
+    if (job->kv->type == DT_BF16)
+        kernels->scale_woven(to, o, 1.0f / l, d);
+    else
+        kernels->scale(to, o, 1.0f / l, d);
 }
 
 /* Items are (sequence, head, piece of its rows): each runs over all chunks. */

@@ -15,7 +15,10 @@ enum { PANEL = 16 };
 
 enum {                  /* all lengths below are of floats unless said */
        FLOAT_TYPES = 3, /* DT_F32, DT_F16, DT_BF16 index the tables */
+       CACHE_TYPES = 4, /* and DT_I8 those of attention */
 };
+
+typedef uint32_t __attribute__((may_alias)) word; /* 4 bytes of a cache: 1, 2 or 4 values */
 
 struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
     float *c;
@@ -25,9 +28,12 @@ struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
     int64_t k_step; /* bytes from k to k + 1: 16 values in a panel */
     int64_t step;   /* bytes from panel to panel */
     int m, n_panels;
-    int add;           /* whether c is added to */
-    int ahead_step;    /* bytes to prefetch per panel and two k */
-    const void *ahead; /* from here on, `step` apart: what will be read next */
+    int add; /* whether c is added to */
+    /* What will be read next. With every two k (of words: every k_step) and for each panel a line
+     * of it is asked for, ahead_step behind the one before; for the next panel from ahead_panel on,
+     * or, if that is 0, all of them in order. */
+    const void *ahead;
+    int64_t ahead_panel, ahead_step; /* bytes */
 };
 
 struct cpu_kernels {
@@ -35,7 +41,11 @@ struct cpu_kernels {
     int rows; /* most rows of a tile */
     int even; /* whether tiles about equally high are best; else a rest of one or two rows is a tile
                  of two */
-    void (*tile[FLOAT_TYPES])(const struct tile *);
+    /* int8: 16 codes in order, without their scales. */
+    void (*tile[CACHE_TYPES])(const struct tile *);
+    /* Panels of 16 keys, as `transpose` makes them of the words of 16 rows: k_step is 64 bytes for
+     * 1, 2 or 4 k, and k a whole number of words. */
+    void (*keys[CACHE_TYPES])(const struct tile *);
     /* 16 rows of k floats, ld apart, into one panel. */
     void (*pack[FLOAT_TYPES])(void *panel, const float *rows, int64_t ld, int64_t k);
     void (*widen[FLOAT_TYPES])(float *out, const void *in, int64_t n);
@@ -44,14 +54,18 @@ struct cpu_kernels {
     void (*swiglu)(float *y, const float *gate, const float *up,
                    int64_t n);                                    /* y = silu(gate) * up */
     void (*scale)(float *y, const float *x, float by, int64_t n); /* y = x * by */
+    /* The same of x whose 16s hold the even columns and then the odd ones, as a tile leaves them
+     * that took plain rows of bf16 for a panel. */
+    void (*scale_woven)(float *y, const float *x, float by, int64_t n);
+    void (*multiply)(float *y, const float *by, int64_t n); /* y *= by */
     /* residual += delta (or NULL); y = residual / sqrt(mean(residual^2) + eps) * gain, unless y is
      * NULL. */
     void (*add_norm)(float *y, float *residual, const float *delta, const float *gain, float eps,
                      int64_t n);
     void (*rope_halves)(float *out, const float *in, const float *cosine, const float *sine,
                         int64_t half);
-    /* out (n, 16): out[i][j] = in[j][i]; 16 rows of `in`, ld apart. */
-    void (*transpose)(float *out, const float *in, int64_t ld, int64_t n);
+    /* Of words: out (n, 16): out[i][j] = in[j][i]; 16 rows of `in`, ld apart. */
+    void (*transpose)(void *out, const void *in, int64_t ld, int64_t n);
     /* s (n, a multiple of 16) becomes exp(s - max) within lo ... hi-1 and 0 elsewhere; returns the
      * maximum, *sum the sum. */
     float (*softmax)(float *s, int64_t n, int64_t lo, int64_t hi, float *sum);

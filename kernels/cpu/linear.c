@@ -34,7 +34,11 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
     const int64_t cols = w->head.cols, bytes = dtype_bits(w->head.type) / 8 * PANEL; /* per k */
     const int n_tiles = (m + kernels->rows - 1) / kernels->rows;
     const int64_t n_k = (cols + BLOCK_K - 1) / BLOCK_K;
-    struct tile t = {.ldc = ldc, .ldx = job->ldx, .k_step = bytes, .step = w->panel_bytes};
+    struct tile t = {.ldc = ldc,
+                     .ldx = job->ldx,
+                     .k_step = bytes,
+                     .step = w->panel_bytes,
+                     .ahead_panel = w->panel_bytes};
     /* Fewer rows than a block pays for: no blocks of k, each panel once from end to end. */
     const int64_t blocks = n_tiles == 1 ? 1 : n_k;
     const int together = n_tiles == 1 ? n_panels : 2;
@@ -46,7 +50,7 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
         for (int p = 0; p < n_panels; p += together) {
             t.n_panels = n_panels - p < together ? n_panels - p : together;
             t.panels = w->data + (first + p) * w->panel_bytes + k0 * bytes;
-            t.ahead_step = (int)(2 * bytes) / n_tiles;
+            t.ahead_step = 2 * bytes / n_tiles;
             for (int i = 0; i < n_tiles; i++) {
                 const int32_t r0 = cpu_tile_row(m, i, n_tiles, kernels);
                 const int32_t r1 = cpu_tile_row(m, i + 1, n_tiles, kernels);

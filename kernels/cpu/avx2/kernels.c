@@ -141,6 +141,44 @@ ONE v16 w_bf16(const void *p) {
     return PAIR(_mm256_castsi256_ps(_mm256_slli_epi32(v, 16)), _mm256_castsi256_ps(high));
 }
 
+ONE __m256 widen_codes(const char *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+
+ONE v16 w_i8(const void *p) { return PAIR(widen_codes(p), widen_codes((const char *)p + 8)); }
+
+ONE __m256i words8(const void *p, int i) { return _mm256_loadu_si256((const __m256i *)p + i); }
+
+ONE __m256 half_of(__m256i v, int u) {
+    return _mm256_castsi256_ps(u == 0 ? _mm256_slli_epi32(v, 16)
+                                      : _mm256_and_si256(v, _mm256_set1_epi32((int)0xffff0000)));
+}
+
+ONE v16 word_bf16(const void *p, int u) {
+    return PAIR(half_of(words8(p, 0), u), half_of(words8(p, 1), u));
+}
+
+/* The low halves of 8 words to the lower 128 bits, the high ones to the upper. */
+ONE __m256 f16_of(__m256i v, int u) {
+    const __m256i halves = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0,
+                                            1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    const __m256i sorted = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(v, halves), 0xd8);
+    return _mm256_cvtph_ps(u == 0 ? _mm256_castsi256_si128(sorted)
+                                  : _mm256_extracti128_si256(sorted, 1));
+}
+
+ONE v16 word_f16(const void *p, int u) {
+    return PAIR(f16_of(words8(p, 0), u), f16_of(words8(p, 1), u));
+}
+
+ONE __m256 code_of(__m256i v, int u) {
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(v, 24 - 8 * u), 24));
+}
+
+ONE v16 word_i8(const void *p, int u) {
+    return PAIR(code_of(words8(p, 0), u), code_of(words8(p, 1), u));
+}
+
 #define acc_load_bf16  v16_load
 #define acc_store_bf16 v16_store
 

@@ -96,6 +96,24 @@ ONE v16 w_f16(const void *p) { return v16_f16(p); }
 /* Lanes as stored: rows 0, 8, 1, 9, ...; the accumulators keep that order until they are stored. */
 ONE v16 w_bf16(const void *p) { return v16_bf16(p); }
 
+ONE v16 w_i8(const void *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p))); }
+
+ONE v16 word_bf16(const void *p, int u) {
+    const __m512i v = _mm512_loadu_si512(p);
+    return _mm512_castsi512_ps(u == 0 ? _mm512_slli_epi32(v, 16)
+                                      : _mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000)));
+}
+
+ONE v16 word_f16(const void *p, int u) {
+    const __m512i v = _mm512_loadu_si512(p);
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(u == 0 ? v : _mm512_srli_epi32(v, 16)));
+}
+
+ONE v16 word_i8(const void *p, int u) {
+    const __m512i v = _mm512_slli_epi32(_mm512_loadu_si512(p), (unsigned)(24 - 8 * u));
+    return _mm512_cvtepi32_ps(_mm512_srai_epi32(v, 24));
+}
+
 ONE v16 acc_load_bf16(const float *p) {
     const __m512i weave = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
     return _mm512_permutexvar_ps(weave, _mm512_loadu_ps(p));

@@ -128,7 +128,9 @@ ONE void v16_to_f16(uint16_t *p, v16 v) {
     for (int i = 0; i < 16; i++) p[i] = f16_from_f32(from[i]);
 }
 
-ONE void v16_block(float *out, const float *in, int64_t ld) {
+ONE void v16_block(void *to, const void *from, int64_t ld) {
+    word *out = to;
+    const word *in = from;
     for (int i = 0; i < 16; i++)
         for (int j = 0; j < 16; j++) out[16 * i + j] = in[j * ld + i];
 }
@@ -144,6 +146,35 @@ ONE v16 w_bf16(const void *p) {
                      (int32_t)0xffff0000};
     return (v16){(f4)(pair[0] << 16), (f4)(pair[1] << 16), (f4)(pair[0] & high),
                  (f4)(pair[1] & high)};
+}
+
+ONE v16 w_i8(const void *p) {
+    const int8_t *codes = p;
+    float out[16];
+    for (int i = 0; i < 16; i++) out[i] = (float)codes[i];
+    return v16_load(out);
+}
+
+ONE v16 word_bf16(const void *p, int u) {
+    const word *words = p;
+    float out[16];
+    for (int i = 0; i < 16; i++)
+        out[i] = f32_from_bits(u == 0 ? words[i] << 16 : words[i] & 0xffff0000u);
+    return v16_load(out);
+}
+
+ONE v16 word_f16(const void *p, int u) {
+    const word *words = p;
+    uint16_t halves[16];
+    for (int i = 0; i < 16; i++) halves[i] = (uint16_t)(words[i] >> (16 * u));
+    return v16_f16(halves);
+}
+
+ONE v16 word_i8(const void *p, int u) {
+    const word *words = p;
+    float out[16];
+    for (int i = 0; i < 16; i++) out[i] = (float)(int8_t)(uint8_t)(words[i] >> (8 * u));
+    return v16_load(out);
 }
 
 #define acc_load_bf16  v16_load
