@@ -65,6 +65,15 @@ __device__ __forceinline__ uint4 load_stream_16(const void *p) {
                  : "l"(p));
     return v;
 }
+/* 16 bytes read once that an earlier kernel may have written, this step even: the cache. */
+__device__ __forceinline__ uint4 load_once_16(const void *p) {
+    uint4 v;
+    asm volatile("ld.global.L1::no_allocate.L2::256B.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p)
+                 : "memory");
+    return v;
+}
 /* 16 bytes that this step's kernels wrote. */
 __device__ __forceinline__ uint4 load_16(const void *p) {
     uint4 v;
