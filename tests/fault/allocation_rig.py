@@ -46,7 +46,7 @@ workload.batch = [1, 2]
 """ + MEASURE
 VISITS = 5 * 3  # rounds x (2 points and the control)
 EXITS = {0, 2, 3}
-# Libraries that die in our own process for want of memory, by the function of theirs: none.
+# No library is left that dies in our own process for want of memory: HDF5 does (H5I_register calls exit), in its child.
 
 
 def environment(who, mode, n, count=None):
@@ -108,7 +108,8 @@ class Case:
             check(f.h5.exists() and whole_file(f.h5) == "yes", "afterwards", *words, err)
         visits, states = visits_of(f.h5)
         check(visits == list(range(VISITS)), "visits", *words, visits)
-        check(self.who == "worker" or set(states) == {"ok"}, "states", *words, states)
+        measures = self.who == "worker" or "--no-isolate" in self.words  # a visit may fail: its row says so
+        check(measures or set(states) == {"ok"}, "states", *words, states)
         with h5py.File(f.h5, "r") as h5:
             reasons = [r.decode().rstrip("\0") for r in h5["visits/reason"][()]]
         for state, reason in zip(states, reasons):
