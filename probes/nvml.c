@@ -15,7 +15,7 @@ static const struct channel channels[] = {
     {"sm_clock", "MHz", "clock of the multiprocessors", 0},
     {"lowest_sm_clock", "MHz", "lowest sm_clock from before the samples on", 0},
     {"memory_clock", "MHz", "clock of the device memory", 0},
-    {"temperature", "C", "of the GPU", 0},
+    {"temperature", "C", "of the GPU's chip", 0},
     {"power", "W", "of the whole board", 0},
     {"energy", "J",
      "of the whole board over the samples of a visit, what lies between them included", 1},

@@ -26,6 +26,7 @@ static const struct {
     {"summary", "One row a point and metric; rows without numbers have none."},
     {"memory", "Every allocation and release on the device."},
     {"ranges", "Named ranges of profiled passes."},
+    {"kernels", "GPU kernels by the range that launched them, of profiled visits."},
     {"fits", "What the analyses found across rows."},
     {"published", "Figures of others beside ours."},
 };
