@@ -34,28 +34,39 @@ struct pages {
     enum access access;
     uint64_t written_by; // chain of kernels that last wrote here
     bool live;
+    bool is_listed; // among `opened`
+    struct pages *next;
 };
 // By the address of the second guard's end, so that upper_bound finds the map an address lies in.
 static std::map<uintptr_t, struct pages> all;
-static std::vector<struct pages *> opened;
+static struct pages *opened; // and such as were closed since; a list, as faults may not allocate
 static size_t used;
 static int device_depth;
 static uint64_t chain;
 static bool early, in_prologue;
 
+static void enlist(struct pages *p) {
+    if (p->is_listed) return;
+    p->is_listed = true;
+    p->next = opened;
+    opened = p;
+}
 static void set_access(struct pages *p, enum access a) {
     if (p->access == a) return;
     mprotect(p->map + GUARD, p->span, a);
-    if (p->access == CLOSED) opened.push_back(p);
     p->access = a;
+    enlist(p);
 }
 static void close_all(void) {
-    for (struct pages *p : opened) set_access(p, CLOSED);
-    opened.clear();
+    for (struct pages *p = opened; p; p = p->next) {
+        set_access(p, CLOSED);
+        p->is_listed = false;
+    }
+    opened = nullptr;
 }
 // Writes fault again; reads as before.
 static void close_writes(void) {
-    for (struct pages *p : opened)
+    for (struct pages *p = opened; p; p = p->next)
         if (p->access == OPEN) set_access(p, READABLE);
 }
 
@@ -152,12 +163,8 @@ void *memory_allocate(size_t bytes) {
     else
         memset(p.data + bytes, 0xff, size_t(end - p.data) - bytes);
     ASAN_POISON_MEMORY_REGION(p.data + bytes, size_t(end - p.data) - bytes);
-    const auto i = all.emplace(uintptr_t(end) + GUARD, p).first;
-    if (device_depth == 0) {
-        i->second.access = CLOSED;
-        mprotect(p.map + GUARD, p.span, PROT_NONE);
-    } else
-        opened.push_back(&i->second);
+    enlist(&all.emplace(uintptr_t(end) + GUARD, p).first->second);
+    if (device_depth == 0) close_all();
     used += bytes;
     return p.data;
 }
@@ -196,7 +203,9 @@ bool memory_free(void *q) {
     if (graves.size() <= 256) return true;
     const auto oldest = all.find(graves.front());
     graves.erase(graves.begin());
-    opened.erase(std::remove(opened.begin(), opened.end(), &oldest->second), opened.end());
+    struct pages **link = &opened;
+    while (*link && *link != &oldest->second) link = &(*link)->next;
+    if (*link) *link = oldest->second.next;
     munmap(oldest->second.map, oldest->second.span + 2 * GUARD);
     all.erase(oldest);
     return true;
@@ -237,15 +246,12 @@ void memory_kernel_end(void) { in_prologue = early = false; }
 void memory_prologue_begin(void) {
     in_prologue = true;
     if (!early) return;
-    size_t kept = 0;
-    for (struct pages *p : opened) {
+    for (struct pages *p = opened; p; p = p->next) {
         if (p->written_by == chain)
             set_access(p, CLOSED);
         else if (p->access == OPEN)
             set_access(p, READABLE);
-        if (p->access != CLOSED) opened[kept++] = p;
     }
-    opened.resize(kept);
 }
 void memory_prologue_end(void) { in_prologue = false; }
 

@@ -14,6 +14,9 @@
 #include "tests/cuda/simt/fiber.h"
 #include "tests/cuda/simt/record.h"
 
+#ifdef __SANITIZE_THREAD__
+#error "the emulator needs -fno-sanitize=thread -DSIMT_TSAN: it is no part of what is watched"
+#endif
 #ifdef SIMT_TSAN
 extern "C" {
 void __tsan_acquire(void *);
