@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of this folder share: cases by name, programs from a few lines of PTX, nvcc."""
-import fcntl
-import hashlib
 import os
 import pathlib
-import shutil
-import subprocess
 import sys
-import tempfile
 import traceback
 
 import numpy as np
@@ -15,6 +10,9 @@ import numpy as np
 from . import machine, memory, parse
 
 SOURCE = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[3]))
+sys.path.insert(0, str(SOURCE / "tools"))
+import cuda_build  # noqa: E402
+
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
 REGISTERS = """.reg .pred %p<16>; .reg .b16 %rs<32>; .reg .b32 %r<64>; .reg .b64 %rd<64>; .reg .f32 %f<64>; .reg .f64 %fd<64>;
     ld.param.u64 %rd0, [k_param_0]; ld.param.u64 %rd1, [k_param_0+8]; mov.u32 %r0, %tid.x;
@@ -67,43 +65,14 @@ def skip(reason):
     sys.exit(77)
 
 
-def nvcc():
-    """The compiler's path; the test is skipped without one."""
-    roots = [os.environ.get(v) for v in ("CUDA_HOME", "CUDA_PATH")] + [str(SOURCE / "build/toolkit"), "/usr/local/cuda"]
-    for path in [os.path.join(r, "bin", "nvcc") for r in roots if r] + [shutil.which("nvcc") or ""]:
-        if os.access(path, os.X_OK):
-            return path
-    return skip("no nvcc: install the CUDA toolkit, or run tools/setup.sh toolkit")
-
-
-def kernel_ptx(source, arch=90):
-    """nvcc's PTX of a .cu file, kept in the build folder while neither it nor a header changes: tests share it."""
-    headers = sorted((SOURCE / "kernels").rglob("*.*h"))  # .h and .cuh
-    key = hashlib.sha256(b"".join(p.read_bytes() for p in [source, *headers])).hexdigest()[:16]
-    folder = pathlib.Path(os.environ.get("BUILD_DIR") or tempfile.gettempdir()) / "cuda-gates"
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / f"{source.stem}-{arch}-{key}.ptx"
-    with open(folder / f"{source.stem}-{arch}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
-            for old in folder.glob(f"{source.stem}-{arch}-*"):
-                old.unlink()
-            text = compile_ptx(source, arch, "-lineinfo")
-            kept.with_suffix(".new").write_text(text)
-            kept.with_suffix(".new").rename(kept)
-    return kept
-
-
-def compile_ptx(path, arch=90, *flags):
-    """nvcc's PTX of a file, with the flags that matter of the build's."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "kernel.ptx"
-        p = subprocess.run([nvcc(), "-std=c++17", "-O3", f"-arch=compute_{arch}", "-ptx", f"-I{SOURCE}", *flags, str(path),
-                            "-o", str(out)], capture_output=True, text=True)
-        if p.returncode:
-            raise RuntimeError(f"nvcc {path}:\n{p.stderr}")
-        return out.read_text()
-
-
-def kernel_sources():
-    return sorted((SOURCE / "kernels/cuda").glob("*.cu"))
+def kernels():
+    """{kernel: its module} of all .cu files, by nvcc; the test is skipped without one."""
+    found = {}
+    try:
+        texts = cuda_build.in_parallel(lambda source: cuda_build.ptx(source).read_text(), cuda_build.kernel_sources())
+    except cuda_build.Missing as e:
+        skip(e)
+    for text in texts:
+        module = parse.parse(text)
+        found.update({f.name: module for f in module.functions.values() if f.is_entry})
+    return found
