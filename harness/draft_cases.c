@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/facts.h"
 #include "base/text.h"
 #include "harness/draft.h"
 #include "workloads/model/model.h"
@@ -164,6 +165,35 @@ static const char *kind_with(const char *key) {
     return NULL;
 }
 
+/* The file's keys of another device kind are left behind where the kind was not chosen in the file:
+ * by --device, or by what this machine has. */
+static bool left_behind(const struct draft *d, const struct plan_case *c, const char *key) {
+    if (!in_section(key, "device") || is_name(key) || !c->device || case_option(c, key))
+        return false;
+    const bool chosen_here = !settings_find(&d->sets, "device.kind") &&
+                             (settings_find(&c->scope->settings, "device.kind") ||
+                              settings_find(&d->top.settings, "device.kind"));
+    return !chosen_here && kind_with(key + strlen("device."));
+}
+
+const struct plan_case *draft_left_behind(const struct draft *d, const char *key) {
+    for (size_t i = 0; i < d->n_plans; i++)
+        if (!left_behind(d, &d->plans[i], key)) return NULL;
+    return d->plans;
+}
+
+static void note_left_behind(struct draft *d, const struct plan_case *c, const char *key) {
+    struct text all = {0};
+    const char *before = facts_get(&d->protocol->facts, "protocol.left_out", "");
+    char one[200];
+    snprintf(one, sizeof one, "%s (%s has no such option)", key, c->device->name);
+    if (!strstr(before, one)) {
+        text_printf(&all, "%s%s%s", before, *before ? ", " : "", one);
+        facts_set(&d->protocol->facts, "protocol.left_out", all.data, "", "");
+    }
+    text_free(&all);
+}
+
 static void unknown_setting(struct draft *d, const struct plan_case *c, const struct setting *s) {
     struct names allowed = {0};
     char where[160];
@@ -228,7 +258,8 @@ static bool own_axis(const struct scope *scope, const char *key) {
 }
 
 static void gather_settings(struct draft *d, struct plan_case *c) {
-    bool device_set = settings_find(&d->sets, "device.kind") != NULL;
+    /* --device replaces the file's section. Without it a setting of another kind is a mistake. */
+    const bool replaced = settings_find(&d->sets, "device.kind") != NULL;
     for (size_t i = 0; c->scope != &d->top && i < d->top.settings.n; i++) {
         struct setting *s = &d->top.settings.items[i];
         if (!c->workload && in_section(s->key, "workload")) s->used = true;
@@ -252,6 +283,8 @@ static void gather_settings(struct draft *d, struct plan_case *c) {
         else if ((!c->workload && !in_section(s->key, "device")) ||
                  (!c->device && in_section(s->key, "device")))
             s->used = true; /* who cannot be found cannot be asked */
+        else if (replaced && left_behind(d, c, s->key))
+            s->used = true;
         else if (c->scope != &d->top && !s->used)
             unknown_setting(d, c, s);
     }
@@ -259,15 +292,8 @@ static void gather_settings(struct draft *d, struct plan_case *c) {
         struct setting *s = &d->sets.items[i];
         if (is_name(s->key) || case_option(c, s->key)) take(d, c, s);
     }
-    /* --device replaces the file's section: keys of the kind that it had are left behind. */
-    for (size_t i = 0; device_set && i < d->top.settings.n; i++) {
-        struct setting *s = &d->top.settings.items[i];
-        if (in_section(s->key, "device") && kind_with(s->key + 7)) s->used = true;
-    }
-    for (size_t i = 0; device_set && i < c->scope->settings.n; i++) {
-        struct setting *s = &c->scope->settings.items[i];
-        if (in_section(s->key, "device") && kind_with(s->key + 7)) s->used = true;
-    }
+    for (size_t i = 0; replaced && i < d->top.settings.n; i++)
+        if (left_behind(d, c, d->top.settings.items[i].key)) d->top.settings.items[i].used = true;
 }
 
 /* --- axes --- */
@@ -369,13 +395,35 @@ static void check_lengths(struct draft *d, struct plan_case *c, const struct axi
     }
 }
 
+/* The axis without the keys that are left behind: itself, a copy, or NULL where none remains. */
+static struct axis *remaining(struct draft *d, struct plan_case *c, struct axis *axis) {
+    struct axis *copy = NULL;
+    size_t n = 0;
+    for (size_t k = 0; k < axis->n_keys; k++)
+        if (left_behind(d, c, axis->keys[k].key))
+            note_left_behind(d, c, axis->keys[k].key);
+        else
+            n++;
+    if (n == axis->n_keys) return axis;
+    axis->used = true;
+    if (!n) return NULL;
+    copy = arena_alloc(d->arena, sizeof *copy);
+    *copy = *axis;
+    copy->keys = arena_alloc(d->arena, n * sizeof *copy->keys);
+    copy->n_keys = copy->cap = 0;
+    for (size_t k = 0; k < axis->n_keys; k++)
+        if (!left_behind(d, c, axis->keys[k].key)) copy->keys[copy->n_keys++] = axis->keys[k];
+    copy->cap = copy->n_keys;
+    return copy;
+}
+
 static void gather_axes(struct draft *d, struct plan_case *c) {
     bool own = c->scope->axes.n || c->scope == &d->top;
     struct axes *axes = own ? &c->scope->axes : &d->top.axes;
     for (size_t i = 0; i < axes->n; i++) {
-        struct axis *axis = &axes->items[i];
+        struct axis *axis = remaining(d, c, &axes->items[i]);
         bool good = true;
-        if (!own && !applies(c, axis)) continue;
+        if (!axis || (!own && !applies(c, axis))) continue;
         if (!c->workload) axis->used = true;
         if (own && !axis->named)
             problem_at(d->problems, axis->origin, NULL, "the [[sweep]] has no key");

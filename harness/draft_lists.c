@@ -366,10 +366,37 @@ static void read_published(struct draft *d, size_t i, const struct vocabulary *v
     required(d, published_options, "[[published]]", one);
 }
 
+/* Whether it speaks of a key that was left behind with the device: in the name of a setting
+ * ("at.device.threads") or in the text of one ("device.threads=0, ..."). */
+static bool is_left_behind(struct draft *d, const struct declared *one) {
+    for (size_t i = 0; i < one->settings.n; i++) {
+        const struct setting *s = &one->settings.items[i];
+        const char *name = strchr(s->key, '.');
+        if (name && draft_left_behind(d, name + 1)) return true;
+        if (!is_word(s->key, " x by at over where ")) continue;
+        char *copy = arena_text(d->arena, s->value);
+        for (char *item; (item = strsep(&copy, ","));) {
+            item += strspn(item, " ");
+            item[strcspn(item, "=<>! ")] = 0;
+            if (draft_left_behind(d, item)) return true;
+        }
+    }
+    return false;
+}
+
+static size_t without_left_behind(struct draft *d, struct declared *list, size_t n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!is_left_behind(d, &list[i])) list[kept++] = list[i];
+    return kept;
+}
+
 void draft_lists(struct draft *d) {
     struct vocabulary v = {{0}, {0}, {0}};
     for (size_t i = 0; i < d->n_plans; i++)
         if (!d->plans[i].workload) return; /* its metrics cannot be known */
+    d->n_analyses = without_left_behind(d, d->analyses, d->n_analyses);
+    d->n_published = without_left_behind(d, d->published, d->n_published);
     metric_names(d, &v.metrics);
     key_names(d, &v.keys);
     for (size_t i = 0; i < d->n_cases; i++) names_add(&v.cases, d->cases[i].name);

@@ -141,8 +141,10 @@ static void head_line(const struct protocol *p, struct text *out) {
     char seconds[40];
     int64_t rounds = schedule_rounds(p);
     double estimate = estimate_s(p);
+    const char *left_out = facts_get(&p->facts, "protocol.left_out", "");
     format_time(seconds, sizeof seconds, estimate * 1e9);
     text_printf(out, "%s · %s\n", p->title, p->question);
+    if (*left_out) text_printf(out, "left out, with what speaks of it: %s\n", left_out);
     text_printf(out, "%zu point%s × %" PRId64 " round%s ≈ %s\n", p->n_points,
                 p->n_points == 1 ? "" : "s", rounds, rounds == 1 ? "" : "s", seconds);
 }
