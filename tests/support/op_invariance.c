@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/random.h"
 #include "tests/support/op_rig.h"
 
 enum { MOST = 300 }; /* rows of the largest batch */
@@ -112,26 +113,60 @@ static void product_case(struct op_rig *rig, const struct weight_format *format,
 
 /* ---- attention ---- */
 
-enum { SEQS = 3, N_Q = 6, N_KV = 2, D_H = 64, WIDTH = (N_Q + 2 * N_KV) * D_H };
+enum { SEQS = 3 };
+
+struct heads {
+    int32_t n_q, n_kv, d_h;
+};
+
+/* How the cache is laid out: the same bits again. */
+enum layout { CONTIGUOUS, RING, PAGED, SMALL_PAGES, N_LAYOUTS };
+static const char *const layout_names[] = {"contiguous", "a ring", "paged", "in small pages"};
+
+static int32_t width_of(const struct heads *h) { return (h->n_q + 2 * h->n_kv) * h->d_h; }
 
 /* Long enough that a device splits one sequence among its threads; the test of the test needs no
  * such length. */
 static int32_t tokens(const struct op_rig *rig) { return rig->quiet ? 40 : 300; }
 
-/* Pushes tokens of all sequences through rope_append and attention in pieces of `piece` rows,
-   sequences [first, first + n) together, and writes o (SEQS, length, N_Q * D_H). */
-static void flow(struct op_rig *rig, struct op_target *target, enum dtype kv_type, const float *qkv,
-                 int32_t first, int32_t n, int32_t piece, float *o) {
-    struct device *device = target->device;
+/* The cache of n sequences, empty. Pages lie in no order. */
+static struct kv make_cache(struct op_rig *rig, struct op_target *target, enum dtype type,
+                            const struct heads *h, enum layout layout, int32_t n) {
     const int32_t length = tokens(rig);
-    size_t values = (size_t)n * N_KV * (size_t)length * D_H, size = (size_t)dtype_bits(kv_type) / 8;
-    void *zero = must_alloc(values * size);
-    struct kv kv = {.type = kv_type, .n_kv = N_KV, .d_h = D_H, .block = length};
+    struct kv kv = {.type = type, .n_kv = h->n_kv, .d_h = h->d_h, .block = length};
+    int32_t units = n;
+    if (layout == RING) {
+        kv.window = length;
+        kv.block = 2 * length;
+    } else if (layout != CONTIGUOUS) {
+        kv.block = layout == PAGED ? 16 : 5;
+        kv.table_stride = (length + kv.block - 1) / kv.block;
+        units = n * kv.table_stride;
+        int32_t *table = arena_alloc(rig->arena, (size_t)units * sizeof *table);
+        for (int32_t i = 0; i < units; i++) table[i] = i;
+        random_shuffle(random_key(rig->seed, rig->draw++), table, units);
+        kv.table = op_buffer(target, (size_t)units * sizeof *table, table);
+    }
+    const size_t values = (size_t)units * (size_t)h->n_kv * (size_t)kv.block * (size_t)h->d_h;
+    const size_t size = (size_t)dtype_bits(type) / 8, scales = values / (size_t)h->d_h * 4;
+    void *zero = must_alloc(values * size + scales);
     kv.k = op_inout(target, values * size, zero);
     kv.v = op_inout(target, values * size, zero);
-    if (kv_type == DT_I8) kv.k_scale = op_inout(target, values / D_H * 4, zero);
-    if (kv_type == DT_I8) kv.v_scale = op_inout(target, values / D_H * 4, zero);
+    if (type == DT_I8) kv.k_scale = op_inout(target, scales, zero);
+    if (type == DT_I8) kv.v_scale = op_inout(target, scales, zero);
     free(zero);
+    return kv;
+}
+
+/* Pushes tokens of all sequences through rope_append and attention in pieces of `piece` rows,
+   sequences [first, first + n) together, and writes o (SEQS, length, n_q * d_h). */
+static void flow(struct op_rig *rig, struct op_target *target, enum dtype kv_type,
+                 const struct heads *h, enum layout layout, const float *qkv, int32_t first,
+                 int32_t n, int32_t piece, float *o) {
+    struct device *device = target->device;
+    const int32_t length = tokens(rig);
+    const int32_t width = width_of(h), q_cols = h->n_q * h->d_h;
+    const struct kv kv = make_cache(rig, target, kv_type, h, layout, n);
     const struct rope rope = {10000, ROPE_HALVES};
     int held = target->n_buffers; /* the cache stays, the rest goes after each step */
     for (int32_t at = 0; at < length; at += piece) {
@@ -139,20 +174,21 @@ static void flow(struct op_rig *rig, struct op_target *target, enum dtype kv_typ
         for (int32_t s = 0; s < n; s++) before[s] = at, counts[s] = rows;
         struct op_step step;
         op_step_make(rig, &step, n, before, counts, 10);
-        float *x = must_alloc((size_t)(n * rows) * WIDTH * 4);
+        float *x = must_alloc((size_t)(n * rows) * (size_t)width * 4);
         for (int32_t s = 0; s < n; s++)
-            memcpy(x + (int64_t)s * rows * WIDTH,
-                   qkv + ((int64_t)(first + s) * length + at) * WIDTH, (size_t)rows * WIDTH * 4);
+            memcpy(x + (int64_t)s * rows * width,
+                   qkv + ((int64_t)(first + s) * length + at) * width,
+                   (size_t)rows * (size_t)width * 4);
         struct step on = op_step_on(target, &step);
-        struct tensor in = op_tensor(target, DT_F32, n * rows, WIDTH, WIDTH, x, false);
-        struct tensor q = op_tensor(target, DT_F32, n * rows, N_Q * D_H, N_Q * D_H, NULL, true);
-        struct tensor out = op_tensor(target, DT_F32, n * rows, N_Q * D_H, N_Q * D_H, NULL, true);
+        struct tensor in = op_tensor(target, DT_F32, n * rows, width, width, x, false);
+        struct tensor q = op_tensor(target, DT_F32, n * rows, q_cols, q_cols, NULL, true);
+        struct tensor out = op_tensor(target, DT_F32, n * rows, q_cols, q_cols, NULL, true);
         device->ops->rope_append(device, &q, &kv, &in, &on, &rope);
         device->ops->attention(device, &out, &q, &kv, &on, 0.125f);
         float *got = op_values(rig, target, &out);
         for (int32_t s = 0; s < n; s++)
-            memcpy(o + ((int64_t)(first + s) * length + at) * N_Q * D_H,
-                   got + (int64_t)s * rows * N_Q * D_H, (size_t)rows * N_Q * D_H * 4);
+            memcpy(o + ((int64_t)(first + s) * length + at) * q_cols,
+                   got + (int64_t)s * rows * q_cols, (size_t)rows * (size_t)q_cols * 4);
         free(got);
         free(x);
         while (target->n_buffers > held)
@@ -161,7 +197,8 @@ static void flow(struct op_rig *rig, struct op_target *target, enum dtype kv_typ
     op_release(rig, target);
 }
 
-static void attention_case(struct op_rig *rig, enum dtype kv_type) {
+static void attention_case(struct op_rig *rig, enum dtype kv_type, const struct heads *h) {
+    if (op_enough(rig)) return;
     const int32_t length = tokens(rig);
     const struct op_case ask = {.kv = kv_type};
     const struct step_bounds bounds = {.n_seq = SEQS,
@@ -169,15 +206,15 @@ static void attention_case(struct op_rig *rig, enum dtype kv_type) {
                                        .n_out = SEQS,
                                        .most_q = length,
                                        .most_kv = length,
-                                       .n_q = N_Q,
-                                       .n_kv = N_KV,
-                                       .d_h = D_H,
-                                       .d_model = N_Q * D_H,
-                                       .d_ff = 4 * N_Q * D_H,
+                                       .n_q = h->n_q,
+                                       .n_kv = h->n_kv,
+                                       .d_h = h->d_h,
+                                       .d_model = h->n_q * h->d_h,
+                                       .d_ff = 4 * h->n_q * h->d_h,
                                        .vocab = 10};
     static const int32_t pieces[] = {1, 7, 32, 64};
-    size_t bytes = (size_t)SEQS * (size_t)length * N_Q * D_H * 4;
-    float *qkv = op_reals(rig, (int64_t)SEQS * length * WIDTH, 1), *kept[OP_TARGETS] = {0},
+    size_t bytes = (size_t)SEQS * (size_t)length * (size_t)(h->n_q * h->d_h) * 4;
+    float *qkv = op_reals(rig, (int64_t)SEQS * length * width_of(h), 1), *kept[OP_TARGETS] = {0},
           *other = must_alloc(bytes);
     for (int t = 0; t < rig->n_targets; t++) {
         struct op_target *target = &rig->targets[t];
@@ -186,20 +223,38 @@ static void attention_case(struct op_rig *rig, enum dtype kv_type) {
             continue;
         op_plan(rig, target, &bounds);
         kept[t] = must_alloc(bytes);
-        flow(rig, target, kv_type, qkv, 0, SEQS, length, kept[t]);
+        flow(rig, target, kv_type, h, CONTIGUOUS, qkv, 0, SEQS, length, kept[t]);
         for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
-            op_case_name(rig, "invariance of attention, cache %s: %d sequences in pieces of %d",
-                         dtype_names[kv_type], SEQS, pieces[i]);
-            flow(rig, target, kv_type, qkv, 0, SEQS, pieces[i], other);
+            op_case_name(
+                rig,
+                "invariance of attention, cache %s, %d q heads, %d kv heads of %d: %d sequences in pieces of %d",
+                dtype_names[kv_type], h->n_q, h->n_kv, h->d_h, SEQS, pieces[i]);
+            flow(rig, target, kv_type, h, CONTIGUOUS, qkv, 0, SEQS, pieces[i], other);
             op_equal(rig, target, "o", other, kept[t], bytes);
         }
-        op_case_name(rig, "invariance of attention, cache %s: each sequence alone",
-                     dtype_names[kv_type]);
+        op_case_name(
+            rig,
+            "invariance of attention, cache %s, %d q heads, %d kv heads of %d: each sequence alone",
+            dtype_names[kv_type], h->n_q, h->n_kv, h->d_h);
         for (int32_t s = 0; s < SEQS; s++)
-            flow(rig, target, kv_type, qkv, s, 1, s == 0 ? 1 : 32, other);
+            flow(rig, target, kv_type, h, CONTIGUOUS, qkv, s, 1, s == 0 ? 1 : 32, other);
         op_equal(rig, target, "o", other, kept[t], bytes);
+        for (int layout = CONTIGUOUS + 1; layout < N_LAYOUTS; layout++) {
+            const struct op_case laid = {
+                .kv = kv_type, .paged = layout >= PAGED, .window = layout == RING};
+            if (!op_supported(rig, target, OP_ATTENTION, &laid) ||
+                !op_supported(rig, target, OP_ROPE_APPEND, &laid))
+                continue;
+            op_case_name(rig,
+                         "invariance of attention, cache %s, %d q heads, %d kv heads of %d: %s",
+                         dtype_names[kv_type], h->n_q, h->n_kv, h->d_h, layout_names[layout]);
+            flow(rig, target, kv_type, h, (enum layout)layout, qkv, 0, SEQS, 24, other);
+            op_equal(rig, target, "o", other, kept[t], bytes);
+        }
         const struct op_target *first = first_of(rig, t);
-        op_case_name(rig, "invariance of attention, cache %s: threads", dtype_names[kv_type]);
+        op_case_name(rig,
+                     "invariance of attention, cache %s, %d q heads, %d kv heads of %d: threads",
+                     dtype_names[kv_type], h->n_q, h->n_kv, h->d_h);
         if (first && kept[first - rig->targets])
             op_equal(rig, target, first->name, kept[t], kept[first - rig->targets], bytes);
     }
@@ -248,7 +303,12 @@ static void norm_case(struct op_rig *rig, int32_t d) {
 
 void op_check_invariance(struct op_rig *rig) {
     static const enum dtype kv_types[] = {DT_F32, DT_F16, DT_BF16, DT_I8};
-    for (size_t i = 0; i < 4 && !op_enough(rig); i++) attention_case(rig, kv_types[i]);
+    /* A group of one, and heads that fill no whole vectors, each with half of the types: scalar
+     * code takes its time. */
+    static const struct heads usual = {6, 2, 64}, single = {2, 2, 128}, odd = {9, 1, 40};
+    for (size_t i = 0; i < 4; i++) attention_case(rig, kv_types[i], &usual);
+    for (size_t i = 0; i < 4 && !rig->quiet; i++)
+        attention_case(rig, kv_types[i], i < 2 ? &odd : &single);
     op_plan_dense(rig);
     static const int32_t shapes[][2] = {{1, 64},    {3, 1},     {17, 33},  {64, 64},
                                         {129, 127}, {320, 896}, {65, 1200}};

@@ -274,6 +274,119 @@ static void tiles_are_right_and_the_same_bits_in_any_cut(void **state) {
                 }
 }
 
+static int64_t bytes_of(enum dtype type) { return dtype_bits(type) / 8; }
+
+static double cache_value(const void *data, enum dtype type, int64_t i) {
+    return type == DT_I8 ? ((const int8_t *)data)[i] : (double)dtype_load(data, type, i);
+}
+
+/* Rows as a cache keeps them, of values that every type holds exactly. */
+static void cache_rows(void *to, enum dtype type, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const int value = (int)random_below(key, draw++, 255) - 127;
+        if (type == DT_I8)
+            ((int8_t *)to)[i] = (int8_t)value;
+        else
+            dtype_store(to, type, i, (float)value);
+    }
+}
+
+enum { MOST_D = 144, POSITIONS = 5 * 16 };
+
+/* Keys turned word by word, and values taken from where they lie: against double, and the bits of
+   every row alone. */
+static void caches_are_multiplied_as_they_are_stored(void **state) {
+    (void)state;
+    static float q[12 * MOST_D], w[12 * POSITIONS], rows[POSITIONS * MOST_D], c[12 * MOST_D],
+        one[MOST_D];
+    static word panels[POSITIONS * MOST_D];
+    static const int64_t sizes[] = {4, 16, 20, 64, 80, 128, MOST_D};
+    for (int l = 0; l < n_levels; l++)
+        for (int type = 0; type < CACHE_TYPES; type++)
+            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+                for (int m = 1; m <= levels[l]->rows; m++) {
+                    const int64_t d = sizes[i], row = d * bytes_of((enum dtype)type);
+                    const int n = 1 + (int)random_below(key, draw++, 5);
+                    reals(q, 12 * MOST_D, 1.0f);
+                    reals(w, 12 * POSITIONS, 1.0f);
+                    cache_rows(rows, (enum dtype)type, POSITIONS * d);
+                    for (int p = 0; p < n; p++)
+                        levels[l]->transpose(panels + p * 4 * row,
+                                             (const char *)rows + p * 16 * row, row / 4, row / 4);
+                    struct tile t = {.c = c,
+                                     .ldc = MOST_D,
+                                     .x = q,
+                                     .ldx = MOST_D,
+                                     .k = d,
+                                     .k_step = 64,
+                                     .step = 16 * row,
+                                     .panels = panels,
+                                     .m = m,
+                                     .n_panels = n,
+                                     .ahead = panels,
+                                     .ahead_step = 64};
+                    levels[l]->keys[type](&t);
+                    for (int r = 0; r < m; r++)
+                        for (int p = 0; p < 16 * n; p++) {
+                            double want = 0;
+                            for (int64_t j = 0; j < d; j++)
+                                want += (double)q[r * MOST_D + j] *
+                                        cache_value(rows, (enum dtype)type, p * d + j);
+                            if (fabs((double)c[r * MOST_D + p] - want) > 2e-2)
+                                fail_msg("%s: %s keys of %d, row %d: %g, expected %g",
+                                         levels[l]->name, dtype_names[type], (int)d, r,
+                                         (double)c[r * MOST_D + p], want);
+                        }
+                    t.c = one, t.x = q + (m - 1) * MOST_D, t.m = 1;
+                    levels[l]->keys[type](&t);
+                    assert_memory_equal(one, c + (m - 1) * MOST_D, 16 * (size_t)n * sizeof *c);
+                    if (d % 16 != 0) continue;
+                    t = (struct tile){.c = c,
+                                      .ldc = MOST_D,
+                                      .x = w,
+                                      .ldx = POSITIONS,
+                                      .k = 1 + random_below(key, draw++, POSITIONS),
+                                      .k_step = row,
+                                      .step = 16 * bytes_of((enum dtype)type),
+                                      .panels = rows,
+                                      .m = m,
+                                      .n_panels = (int)d / 16,
+                                      .ahead = rows};
+                    levels[l]->tile[type](&t);
+                    if (type == DT_BF16)
+                        levels[l]->scale_woven(one, c + (m - 1) * MOST_D, 1.0f, d);
+                    else
+                        levels[l]->scale(one, c + (m - 1) * MOST_D, 1.0f, d);
+                    for (int64_t j = 0; j < d; j++) {
+                        double want = 0;
+                        for (int64_t p = 0; p < t.k; p++)
+                            want += (double)w[(m - 1) * POSITIONS + p] *
+                                    cache_value(rows, (enum dtype)type, p * d + j);
+                        if (fabs((double)one[j] - want) > 2e-2)
+                            fail_msg("%s: %s values of %d, %d rows: %g, expected %g",
+                                     levels[l]->name, dtype_names[type], (int)d, m, (double)one[j],
+                                     want);
+                    }
+                }
+}
+
+static void multiplying_and_scaling_stop_where_told(void **state) {
+    (void)state;
+    for (int l = 0; l < n_levels; l++)
+        for (int n = 1; n < 50; n++) {
+            float x[64], by[64], y[65] = {0};
+            reals(x, 64, 2.0f);
+            reals(by, 64, 2.0f);
+            levels[l]->scale_woven(y, x, 0.5f, n);
+            for (int i = 0; i < n; i++)
+                assert_true(y[i] == x[i / 16 * 16 + i % 16 / 2 + i % 2 * 8] * 0.5f);
+            assert_true(y[n] == 0.0f);
+            memcpy(y, x, sizeof x);
+            levels[l]->multiply(y, by, n);
+            for (int i = 0; i < 64; i++) assert_true(y[i] == (i < n ? x[i] * by[i] : x[i]));
+        }
+}
+
 static void argmax_takes_the_first_of_the_largest(void **state) {
     (void)state;
     static float x[5000];
@@ -326,6 +439,8 @@ int main(void) {
         cmocka_unit_test(conversions_are_those_of_dtype),
         cmocka_unit_test(panels_are_laid_out_as_said),
         cmocka_unit_test(tiles_are_right_and_the_same_bits_in_any_cut),
+        cmocka_unit_test(caches_are_multiplied_as_they_are_stored),
+        cmocka_unit_test(multiplying_and_scaling_stop_where_told),
         cmocka_unit_test(argmax_takes_the_first_of_the_largest),
         cmocka_unit_test(rotation_keeps_length_and_angle),
     };
