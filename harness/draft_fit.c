@@ -62,10 +62,12 @@ static bool is_swept(const struct plan_case *c, const char *key) {
 
 /* Whether the point's device multiplies by such weights: what it would skip is no advice. */
 static bool can_run(const struct point *p, int format) {
+    struct model_params as = p->config.params;
+    as.type = format;
     const struct op_case asked = {.weight = weight_formats[format].type,
                                   .scale = weight_formats[format].scale,
                                   .group = model_group(&p->config.params),
-                                  .activation = DT_F32,
+                                  .activation = model_activation(&as, p->device),
                                   .kv = model_kv_type(&p->config.params)};
     struct device *device = NULL;
     struct err err = {0};
@@ -83,6 +85,7 @@ static bool fits_as(const struct point *p, int format, int64_t limit, struct dem
     memset(&plan, 0, sizeof plan);
     if (weight_formats[format].scale == SCALE_TENSOR) return false; /* it fits, but serves nobody */
     config.params.type = format;
+    config.activation = model_activation(&config.params, p->device);
     p->workload->plan(p->params, &config, &plan);
     *demand = demand_of(&plan);
     return demand->total <= (double)limit && can_run(p, format);

@@ -45,14 +45,19 @@ static int64_t execute(struct visit *v, int64_t batch) {
         kind->expect(v->device, plan_flops(&v->request->point->plan),
                      plan_bytes(&v->request->point->plan));
     if (v->each) look_before(v->each);
+    if (kind->span) kind->span(v->device, SPAN_BEGIN);
     int64_t t0 = visit_now(v);
     v->run.begin_ns = t0;
     for (int64_t i = 0; i < batch; i++) w->execute(v->self);
+    if (kind->span) kind->span(v->device, SPAN_END);
     int code = kind->sync(v->device, &err);
     int64_t t1 = visit_now(v);
     if (v->each) look_after(v->each);
     run_end(&v->run);
     if (code) goto failed;
+    v->device_ns = kind->span         ? kind->span(v->device, SPAN_READ)
+                   : v->virtual_clock ? t1 - t0
+                                      : I64_NONE;
     if (v->run.failed) {
         visit_state(v, "failed", "%s", v->run.failure);
         return -1;
@@ -289,7 +294,7 @@ static void sample(struct visit *v) {
             snprintf(v->why_stopped, sizeof v->why_stopped, "failed at sample %" PRId64, n);
             break;
         }
-        v->log->sample[n] = (struct sample_record){t, v->virtual_clock ? t : I64_NONE, v->batch, 0};
+        v->log->sample[n] = (struct sample_record){t, v->device_ns, v->batch, 0};
         if (v->run.n_marks) keep_marks(v, n);
         atomic_store_explicit(&head->samples, ++n, memory_order_release);
         end = v->run.begin_ns + t;
@@ -374,6 +379,24 @@ static void keep_value(void *ctx, const char *name, double value) {
     if (!strcmp(name, "rapl.package_j")) keep_energy(k, "cpu_energy", "cpu_token_energy", value);
 }
 
+/* What the device says of the samples, and its own time beside the host's. */
+static void keep_device(struct visit *v, struct tables *out) {
+    const struct device_kind *kind = v->device->kind;
+    const int64_t n = v->log->head->samples;
+    double executions = 0, wall = 0, device = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const struct sample_record *s = &v->log->sample[i];
+        if (s->labels & LABEL_FAILED) return;
+        executions += (double)s->batch;
+        wall += (double)s->wall_ns;
+        device += (double)s->device_ns;
+    }
+    if (kind->report) kind->report(v->device, executions, keep_value, &(struct keeper){v, out});
+    if (!kind->span || !n) return;
+    visit_value(v, out, "device_time", device * 1e-6 / executions);
+    visit_value(v, out, "beyond_device", (wall - device) * 1e-6 / executions);
+}
+
 /* One execution, exact or simulated: no warm-up and no time. */
 static void execute_once(struct visit *v) {
     v->steady = true;
@@ -439,6 +462,7 @@ void loop_visit(const struct visit_request *request, struct device *device,
             if (!traced) visit_flag(&v, "kernels_untraced", "%s", err.text);
         }
         int64_t allocations = tracker_count(device->tracker);
+        if (device->kind->report) device->kind->report(device, 0, NULL, NULL);
         sample(&v);
         v.each = NULL;
         allocations = tracker_count(device->tracker) - allocations;
@@ -447,6 +471,7 @@ void loop_visit(const struct visit_request *request, struct device *device,
                         "%" PRId64 " allocations during the samples; the plan promises none",
                         allocations);
         probe_cost = look_close(&look, keep_value, &(struct keeper){&v, out});
+        if (!v.state[0]) keep_device(&v, out);
     }
     watch_read(&after);
     if (v.prepared && !(w->flags & WORK_ONCE)) check_witness(&v, true);

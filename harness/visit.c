@@ -132,7 +132,10 @@ void visit_point_row(struct visit *v, struct tables *out, int64_t peak, const ch
         const struct fact *f = facts_find(&facts, shown[i]);
         if (f) text_printf(&effective, " %s=%s", f->key + strlen("device."), f->value);
     }
-    const char *wanted = facts_get(&v->request->point->facts, "device.isa", "auto");
+    const struct point *point = v->request->point;
+    if (point->has_model && point->config.activation != DT_F32)
+        text_printf(&effective, " activation=%s", dtype_names[point->config.activation]);
+    const char *wanted = facts_get(&point->facts, "device.isa", "auto");
     const char *got = facts_get(&facts, "device.isa", wanted);
     if (strcmp(wanted, "auto") && strcmp(wanted, got))
         visit_flag(v, "fell_back", "isa %s was asked for, %s ran", wanted, got);

@@ -22,6 +22,7 @@ struct visit { /* the state of one visit */
     bool prepared, virtual_clock, steady;
     int64_t batch; /* executions per sample */
     int64_t resolution_ns;
+    int64_t device_ns;  /* the last timed span by the device's own clock; I64_NONE: it has none */
     int64_t typical_ns; /* one execution, from warm-up */
     int64_t begin_ns;   /* of the visit, device clock */
     int64_t spent_ns;   /* in warm-up and samples */

@@ -113,10 +113,10 @@ struct device_kind {
     /* The device's own time from SPAN_BEGIN to SPAN_END, both put among its work; SPAN_READ, after
        a sync, tells it in ns, else 0; optional. */
     int64_t (*span)(struct device *, enum span_moment);
-    /* Numbers of the device's own about what ran since the last call, by the names of metrics
-       ("device_..."); optional. */
-    void (*report)(struct device *, void (*keep)(void *ctx, const char *name, double value),
-                   void *ctx);
+    /* The device's own numbers about so many executions that ran since the last call, by the names
+       of metrics; 0 executions: only begins anew; optional. */
+    void (*report)(struct device *, double executions,
+                   void (*keep)(void *ctx, const char *name, double value), void *ctx);
 };
 
 extern const struct device_kind *const all_devices[]; /* generated; NULL-terminated */

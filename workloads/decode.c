@@ -139,7 +139,7 @@ static void plan(const void *params_, const struct model_config *config, struct 
                        cache_host_bytes(config, &spec.cache) + filling[MEM_KV] + filling[MEM_SCALE];
     plan->most_marks = p->batch * p->steps;
     plan->peak_bytes = 0;
-    plan->binding_type = DT_F32;
+    plan->binding_type = config->activation;
 }
 
 /* Pushes the context of one sequence through a session of its own and keeps its KV in `to`. */
@@ -235,14 +235,12 @@ static void execute(void *s) {
     struct err err = {0};
     const int32_t batch = step->n_seq;
     for (int32_t i = 0; i < (int32_t)self->params.steps; i++) {
-        if (session_decode(session, &err)) {
+        if (session_step(session, &err)) {
             run_fail(self->run, "%s", err.text);
             return;
         }
-        session_select(session, step);
         session_next(session, step, self->tokens + (int64_t)i * batch);
         for (int32_t q = 0; q < batch; q++) run_mark(self->run, 0, q, 1);
-        if (i + 1 < (int32_t)self->params.steps) session_advance(session, step);
     }
 }
 
@@ -332,26 +330,27 @@ static void dispose(void *s) {
 const struct workload workload_decode = {
     .name = "decode",
     .brief = "decode steps of a batch over a filled cache: latency, throughput, the knee",
-    .help = "Question: what does a decode step cost, and where does batching stop paying? (seeds "
-            "E07, E19)\n\n"
-            "Before the clock starts every sequence is really prefilled with `context` seeded "
-            "tokens, different in each; that is done once a run and kept. Each execution starts "
-            "from the same lengths.\n\n"
-            "Inside the timing: `steps` times the forward pass of `batch` rows over all resident "
-            "tokens, the head, greedy selection, and reading the sampled ids.\n\n"
-            "Outside: filling, resetting lengths, the comparison.\n\n"
-            "Phase: decode (item: token). Mark: token, one per sequence and step.\n\n"
-            "Ledger of a step that finds S tokens in each sequence's cache. Bytes: every matrix "
-            "once, whatever the batch; of the embedding one row a sequence; KV batch (S + 2) 2 "
-            "n_layers n_kv d_h bytes(element): the new token is written, then all S + 1 are read; "
-            "activations and logits in f32, as they leave one op and enter the next. FLOPs: 2 a "
-            "matrix element and row, and 4 n_layers n_q d_h (S + 1) a row for attention.\n\n"
-            "Memory-bound until batch rows need more arithmetic than the weights' bytes allow: "
-            "the knee lies near the ridge point (E26), and batch / latency ratio = throughput "
-            "ratio holds exactly.\n\n"
-            "Witness: tokens and logits of each sequence equal those of decoding it alone from "
-            "the same cache: exact where the device computes rows independently of the batch, "
-            "else close.\n",
+    .help =
+        "Question: what does a decode step cost, and where does batching stop paying? (seeds "
+        "E07, E19)\n\n"
+        "Before the clock starts every sequence is really prefilled with `context` seeded "
+        "tokens, different in each; that is done once a run and kept. Each execution starts "
+        "from the same lengths.\n\n"
+        "Inside the timing: `steps` times the forward pass of `batch` rows over all resident "
+        "tokens, the head, greedy selection, and reading the sampled ids.\n\n"
+        "Outside: filling, resetting lengths, the comparison.\n\n"
+        "Phase: decode (item: token). Mark: token, one per sequence and step.\n\n"
+        "Ledger of a step that finds S tokens in each sequence's cache. Bytes: every matrix "
+        "once, whatever the batch; of the embedding one row a sequence; KV batch (S + 2) 2 "
+        "n_layers n_kv d_h bytes(element): the new token is written, then all S + 1 are read; "
+        "activations in their type, the residual stream and logits in f32, as they leave one op and enter the next. FLOPs: 2 a "
+        "matrix element and row, and 4 n_layers n_q d_h (S + 1) a row for attention.\n\n"
+        "Memory-bound until batch rows need more arithmetic than the weights' bytes allow: "
+        "the knee lies near the ridge point (E26), and batch / latency ratio = throughput "
+        "ratio holds exactly.\n\n"
+        "Witness: tokens and logits of each sequence equal those of decoding it alone from "
+        "the same cache: exact where the device computes rows independently of the batch, "
+        "else close.\n",
     .flags = WORK_MODEL,
     .params = params,
     .params_size = sizeof(struct decode_params),

@@ -217,7 +217,7 @@ static void plan(const void *params_, const struct model_config *config, struct 
                        cache_host_bytes(config, &spec.cache);
     plan->most_marks = p->batch * p->tokens + 2;
     plan->peak_bytes = 0;
-    plan->binding_type = DT_F32;
+    plan->binding_type = config->activation;
 }
 
 static int64_t text_stride(const struct generate_params *p) { return p->prompt + p->tokens; }
@@ -290,6 +290,12 @@ static void reset(void *s) {
     session_start(self->session, NULL);
 }
 
+/* The ids that were read, into column `at` of the text. */
+static void keep_ids(const struct session *session, const struct group *group, int32_t *text,
+                     int64_t stride, int64_t at) {
+    for (int32_t i = 0; i < group->n; i++) text[group->seq[i] * stride + at] = session->ids[i];
+}
+
 /* Selects for each sequence of the group and reads the ids, into column `at` of the text too. Where
    all rows have logits, only the last row of each sequence is looked at. */
 static void sample(struct session *session, struct step *step, const struct group *group,
@@ -299,15 +305,13 @@ static void sample(struct session *session, struct step *step, const struct grou
         session_select(session, step);
         session_next(session, step, session->ids);
     }
-    for (int32_t i = 0; i < group->n; i++) {
-        if (rows > 1) {
-            const int32_t o = (i + 1) * rows - 1;
-            struct step one = step_out(step, o);
-            session_select_row(session, &one, o);
-            session_next(session, &one, &session->ids[i]);
-        }
-        text[group->seq[i] * stride + at] = session->ids[i];
+    for (int32_t i = 0; rows > 1 && i < group->n; i++) {
+        const int32_t o = (i + 1) * rows - 1;
+        struct step one = step_out(step, o);
+        session_select_row(session, &one, o);
+        session_next(session, &one, &session->ids[i]);
     }
+    keep_ids(session, group, text, stride, at);
 }
 
 /* Marks what was sampled. Sequences that met the end token leave the group, their ids the list of
@@ -341,19 +345,20 @@ static void advance(struct session *session, const struct step *from, int32_t n_
 static int continue_cached(struct generate_self *self, bool ended, struct err *err) {
     struct session *session = self->session;
     const struct generate_params *p = &self->params;
-    const struct step *from = inputs_step(self->inputs, 0);
+    const struct step *prompt = inputs_step(self->inputs, 0);
+    self->last = *prompt;
     for (int64_t i = 1; i < p->tokens && self->group.n; i++) {
         if (ended)
             session_narrow(session, self->group.n, self->group.seq, session->ids);
-        else
-            advance(session, from, self->group.n);
-        int code = session_decode(session, err);
+        else if (i == 1)
+            advance(session, prompt, self->group.n);
+        int code = session_step(session, err);
         if (code) return code;
-        sample(session, &session->decode, &self->group, self->text, text_stride(p), p->prompt + i);
+        session_next(session, &session->decode, session->ids);
+        keep_ids(session, &self->group, self->text, text_stride(p), p->prompt + i);
+        self->last = session->decode;
         ended = commit(self);
-        from = &session->decode;
     }
-    self->last = *from;
     return 0;
 }
 

@@ -109,13 +109,19 @@ static cudaError_t read_limits(struct cuda *c) {
     return failed ? failed : cudaRuntimeGetVersion(&e->runtime);
 }
 
+static struct cuda_room no_rooms[N_OPS + 1]; /* before a plan */
+
+static void free_set(struct cuda *c, struct plan_set *set) {
+    for (int i = 0; i <= N_OPS; i++) device_free(&c->base, set->room[i].data);
+    *set = (struct plan_set){0};
+}
+
 static void cuda_close(struct device **device) {
     struct cuda *c = cuda_of(*device);
     if (!c) return;
     if (c->stream) cudaStreamSynchronize(c->stream);
     cuda_forget(*device, NULL);
-    for (int i = 0; i < N_OPS; i++)
-        if (c->room[i].data) device_free(*device, c->room[i].data);
+    for (int i = 0; i < MOST_PLANS && c->base.tracker; i++) free_set(c, &c->engine->plans[i]);
     cuda_lt_close(c);
     cuda_memory_close(c);
     if (c->stream) cudaStreamDestroy(c->stream);
@@ -136,6 +142,7 @@ static int cuda_open(struct device **device, const void *params, struct err *err
                        KIND_NAME, (int)p->index, n - 1);
     struct cuda *c = must_alloc(sizeof *c);
     c->base.ops = &cuda_ops;
+    c->room = no_rooms;
     c->params = *p;
     c->engine = must_alloc(sizeof *c->engine);
     *device = &c->base;
@@ -249,42 +256,71 @@ static int load_kernels(struct err *err) {
     return 0;
 }
 
-static void free_rooms(struct cuda *c) {
-    for (int i = 0; i < N_OPS; i++) {
-        device_free(&c->base, c->room[i].data);
-        c->room[i] = (struct cuda_room){0};
-    }
-    c->turns = (struct cuda_turns){0}; /* they lay in one of them */
+static int make_room(struct cuda *c, struct cuda_room *room, int64_t bytes, const char *what,
+                     struct err *err) {
+    if (bytes == 0) return 0;
+    room->data = device_alloc(&c->base, (size_t)bytes, MEM_WORKSPACE, what);
+    room->bytes = bytes;
+    return room->data ? 0
+                      : err_set(err, ERR_MEMORY, "%s: no memory for the %s (%lld bytes)", KIND_NAME,
+                                what, (long long)bytes);
 }
 
-static int make_rooms(struct cuda *c, struct err *err) {
-    free_rooms(c);
-    for (int i = 0; i < N_PLANNED; i++) {
+static int make_set(struct cuda *c, struct plan_set *set, struct err *err) {
+    int code = 0;
+    set->made = true;
+    set->bounds = c->bounds;
+    for (int i = 0; !code && i < N_PLANNED; i++) {
         const struct planned_op *p = &planned_ops[i];
-        struct cuda_room *room = &c->room[p->op];
-        room->bytes = p->room(&c->gpu, &c->bounds);
-        if (room->bytes == 0) continue;
-        room->data = device_alloc(&c->base, (size_t)room->bytes, MEM_WORKSPACE, p->room_name);
-        if (!room->data)
-            return err_set(err, ERR_MEMORY, "%s: no memory for the %s (%lld bytes)", KIND_NAME,
-                           p->room_name, (long long)room->bytes);
+        code = make_room(c, &set->room[p->op], p->room(&c->gpu, &c->bounds), p->room_name, err);
     }
-    return 0;
+    if (!code) code = make_room(c, &set->room[ROOM_LT], cuda_lt_room(c), "cublaslt room", err);
+    if (code) free_set(c, set);
+    return code;
+}
+
+static bool recorded_with(const struct cuda_engine *e, const struct plan_set *set) {
+    for (int i = 0; i < e->n_graphs; i++)
+        if (e->graphs[i].plan == set) return true;
+    return false;
+}
+
+/* The set of these bounds, or a free one. What no recorded step uses goes away, so that a plan's
+   rooms are the plan's alone. */
+static struct plan_set *set_for(struct cuda *c, const struct step_bounds *bounds) {
+    struct cuda_engine *e = c->engine;
+    struct plan_set *found = NULL, *vacant = NULL;
+    for (int i = 0; i < MOST_PLANS; i++) {
+        struct plan_set *set = &e->plans[i];
+        if (set->made && !memcmp(&set->bounds, bounds, sizeof *bounds))
+            found = set;
+        else if (set->made && !recorded_with(e, set))
+            free_set(c, set);
+        if (!set->made) vacant = set;
+    }
+    if (found || vacant) return found ? found : vacant;
+    cuda_forget(&c->base, NULL);
+    for (int i = 0; i < MOST_PLANS; i++) free_set(c, &e->plans[i]);
+    return &e->plans[0];
 }
 
 static int cuda_plan(struct device *device, const struct step_bounds *bounds, struct err *err) {
     struct cuda *c = cuda_of(device);
     struct cuda_engine *e = c->engine;
-    if (e->planned && !memcmp(bounds, &c->bounds, sizeof *bounds)) return 0; /* all of it stands */
-    cuda_forget(device, NULL);
+    int code = e->loaded ? 0 : load_kernels(err);
+    if (code) return code;
+    e->loaded = true;
     c->bounds = *bounds;
-    e->planned = false;
-    int code = load_kernels(err);
-    if (!code) code = make_rooms(c, err);
-    if (!code) code = cuda_lt_open(c, err);
+    e->plan = NULL;
+    c->room = no_rooms;
+    if ((code = cuda_lt_open(c, err))) return code;
+    struct plan_set *set = set_for(c, bounds);
+    if (!set->made) code = make_set(c, set, err);
     if (!code) code = device->kind->sync(device, err);
-    e->planned = !code;
-    return code;
+    if (code) return code;
+    e->plan = set;
+    c->room = set->room;
+    return 0;
 }
 
 /* ---- waiting, and the device's own numbers -----------------------------------------------------
@@ -315,20 +351,23 @@ static int64_t cuda_span(struct device *device, enum span_moment moment) {
     return 0;
 }
 
-static void cuda_report(struct device *device,
+static void cuda_report(struct device *device, double executions,
                         void (*keep)(void *ctx, const char *name, double value), void *ctx) {
     struct cuda *c = cuda_of(device);
     struct cuda_engine *e = c->engine;
+    const double launches = (double)(c->launches - e->launches_told),
+                 waits = (double)(e->waits - e->waits_told);
     uint64_t reserved = 0;
-    size_t free_bytes = 0, total = 0;
-    keep(ctx, "device_launches", (double)(c->launches - e->launches_told));
-    keep(ctx, "device_waits", (double)(e->waits - e->waits_told));
+    size_t vacant = 0, total = 0;
     e->launches_told = c->launches;
     e->waits_told = e->waits;
+    if (!(executions > 0)) return;
+    keep(ctx, "launches", launches / executions);
+    keep(ctx, "host_waits", waits / executions);
     if (!cudaMemPoolGetAttribute(e->pool, cudaMemPoolAttrReservedMemHigh, &reserved))
         keep(ctx, "device_reserved_bytes", (double)reserved);
-    if (!cudaMemGetInfo(&free_bytes, &total))
-        keep(ctx, "device_used_bytes", (double)(total - free_bytes));
+    if (!cudaMemGetInfo(&vacant, &total)) keep(ctx, "device_used_bytes", (double)(total - vacant));
+    cudaGetLastError(); /* a runtime that cannot tell is no failure of the work */
 }
 
 /* ---- the record --------------------------------------------------------------------------------

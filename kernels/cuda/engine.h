@@ -11,6 +11,8 @@ enum {
     STAGE_BYTES = 8 << 20,
     SMALL_BYTES = 1 << 16, /* downloads up to here take the way of pinned memory */
     MOST_GRAPHS = 64,
+    MOST_PLANS = 4,
+    ROOM_LT = N_OPS, /* cuBLASLt's room stands behind those of the ops */
 };
 
 struct stage {
@@ -20,7 +22,14 @@ struct stage {
     bool waiting;     /* `sent` was recorded since it was filled from its beginning */
 };
 
+struct plan_set { /* the rooms of one plan; they stay while a recorded step uses them */
+    struct step_bounds bounds;
+    struct cuda_room room[N_OPS + 1];
+    bool made;
+};
+
 struct graph { /* one recorded step */
+    const struct plan_set *plan;
     struct step_id id;
     int32_t bucket;
     cudaGraphExec_t exec; /* NULL: seen once, not recorded yet */
@@ -35,11 +44,12 @@ struct cuda_engine {
     int clock_khz, memory_khz; /* most; 0: unknown */
     cudaMemPool_t pool;
     struct stage stage[STAGES];
-    int filling;                       /* the stage that takes what comes next */
-    char *landing;                     /* SMALL_BYTES, pinned: what small downloads arrive in */
-    bool planned;                      /* kernels are loaded */
-    int64_t waits;                     /* of the host for the device */
-    int64_t launches_told, waits_told; /* up to the last report */
+    int filling;   /* the stage that takes what comes next */
+    char *landing; /* SMALL_BYTES, pinned: what small downloads arrive in */
+    bool loaded;   /* all kernels */
+    struct plan_set plans[MOST_PLANS], *plan; /* plan: the one that holds, or NULL */
+    int64_t waits;                            /* of the host for the device */
+    int64_t launches_told, waits_told;        /* up to the last report */
     struct graph graphs[MOST_GRAPHS];
     int n_graphs;
     struct graph *recording;

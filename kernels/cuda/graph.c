@@ -4,9 +4,10 @@
    length. */
 #include "kernels/cuda/engine.h"
 
-static bool same(const struct graph *g, const struct step_id *id, int32_t bucket) {
-    return g->id.owner == id->owner && g->id.n_row == id->n_row && g->id.kind == id->kind &&
-           g->bucket == bucket;
+static bool same(const struct cuda_engine *e, const struct graph *g, const struct step_id *id,
+                 int32_t bucket) {
+    return g->plan == e->plan && g->id.owner == id->owner && g->id.n_row == id->n_row &&
+           g->id.kind == id->kind && g->bucket == bucket;
 }
 
 static void drop(struct cuda_engine *e, int i) {
@@ -23,19 +24,20 @@ static int least_used(const struct cuda_engine *e) {
 
 static struct graph *find(struct cuda_engine *e, const struct step_id *id, int32_t bucket) {
     for (int i = 0; i < e->n_graphs; i++)
-        if (same(&e->graphs[i], id, bucket)) return &e->graphs[i];
+        if (same(e, &e->graphs[i], id, bucket)) return &e->graphs[i];
     return NULL;
 }
 
 bool cuda_replay(struct device *device, const struct step_id *id) {
     struct cuda *c = cuda_of(device);
     struct cuda_engine *e = engine_of(c);
-    if (!c->params.graph || c->failed.code) return false;
+    if (!c->params.graph || !e->plan || c->failed.code) return false;
     const int32_t bucket = cuda_bucket(c, id->most_kv);
     struct graph *g = find(e, id, bucket);
     if (!g) {
         if (e->n_graphs == MOST_GRAPHS) drop(e, least_used(e));
-        e->graphs[e->n_graphs++] = (struct graph){.id = *id, .bucket = bucket, .used = e->uses++};
+        e->graphs[e->n_graphs++] =
+            (struct graph){.plan = e->plan, .id = *id, .bucket = bucket, .used = e->uses++};
         return false;
     }
     g->used = e->uses++;

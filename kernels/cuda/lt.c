@@ -31,7 +31,6 @@ struct chosen {
 struct lt {
     struct lt_api api;
     cublasLtHandle_t handle;
-    void *room;
     struct chosen chosen[MOST_SHAPES];
     int n_chosen;
 };
@@ -48,19 +47,12 @@ static int create(struct cuda *c, struct lt *lt, struct err *err) {
     cublasStatus_t status = lt->api.create(&lt->handle);
     if (status)
         return err_set(err, ERR_UNSUPPORTED, "cuda: cublasLtCreate failed (%d)", (int)status);
-    lt->room = device_alloc(&c->base, ROOM_BYTES, MEM_WORKSPACE, "cublaslt room");
-    return lt->room ? 0
-                    : err_set(err, ERR_MEMORY, "cuda: no memory for cuBLASLt's room (%d bytes)",
-                              ROOM_BYTES);
+    return 0;
 }
 
 int cuda_lt_open(struct cuda *c, struct err *err) {
     struct err why = {0};
-    if (!wants(c)) { /* its room is no part of a plan without many rows */
-        cuda_lt_close(c);
-        return 0;
-    }
-    if (lt_of(c)) return 0;
+    if (lt_of(c) || !wants(c)) return 0;
     struct lt *lt = must_alloc(sizeof *lt);
     engine_of(c)->lt = lt;
     int code = create(c, lt, &why);
@@ -75,12 +67,18 @@ void cuda_lt_close(struct cuda *c) {
     if (!lt) return;
     for (int i = 0; i < lt->n_chosen; i++) lt_problem_close(&lt->api, &lt->chosen[i].problem);
     if (lt->handle) lt->api.destroy(lt->handle);
-    device_free(&c->base, lt->room);
     free(lt); /* the library stays loaded: to close it costs more than to keep it */
     engine_of(c)->lt = NULL;
 }
 
-bool cuda_lt_available(struct cuda *c) { return lt_of(c) != NULL; }
+int64_t cuda_lt_room(struct cuda *c) { return lt_of(c) && wants(c) ? ROOM_BYTES : 0; }
+
+static void *room_of(struct cuda *c) {
+    const struct plan_set *plan = engine_of(c)->plan;
+    return plan ? plan->room[ROOM_LT].data : NULL;
+}
+
+bool cuda_lt_available(struct cuda *c) { return room_of(c) != NULL; }
 
 void cuda_lt_describe(struct cuda *c, struct facts *facts) {
     struct lt *lt = lt_of(c);
@@ -148,7 +146,7 @@ bool cuda_lt_linear(struct cuda *c, struct tensor *y, const struct tensor *x,
                     const struct cuda_weight *w, const float *bias) {
     struct lt *lt = lt_of(c);
     const float one = 1, zero = 0;
-    if (!lt) return false;
+    if (!lt || !room_of(c)) return false;
     const struct shape shape = {.m = x->rows,
                                 .n = y->cols,
                                 .k = x->cols,
@@ -164,7 +162,7 @@ bool cuda_lt_linear(struct cuda *c, struct tensor *y, const struct tensor *x,
     cublasStatus_t status =
         lt->api.matmul(lt->handle, chosen->problem.desc, &one, w->data, chosen->problem.w, x->data,
                        chosen->problem.x, &zero, y->data, chosen->problem.y, y->data,
-                       chosen->problem.y, &chosen->algo, lt->room, ROOM_BYTES, c->stream);
+                       chosen->problem.y, &chosen->algo, room_of(c), ROOM_BYTES, c->stream);
     c->launches++;
     return cuda_expects(c, status == CUBLAS_STATUS_SUCCESS, "cublasLtMatmul failed");
 }
@@ -177,6 +175,10 @@ int cuda_lt_open(struct cuda *c, struct err *err) {
                    c->base.kind->name);
 }
 void cuda_lt_close(struct cuda *c) { (void)c; }
+int64_t cuda_lt_room(struct cuda *c) {
+    (void)c;
+    return 0;
+}
 void cuda_lt_describe(struct cuda *c, struct facts *facts) { (void)c, (void)facts; }
 bool cuda_lt_available(struct cuda *c) {
     (void)c;

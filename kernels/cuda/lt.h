@@ -9,10 +9,11 @@ struct facts;
 
 enum { GEMM_AUTO, GEMM_OWN, GEMM_CUBLASLT }; /* device.gemm */
 
-/* Loads it, with handle and workspace, where the device's bounds have more than 64 rows; where
+/* Loads it where the device's bounds have more than 64 rows; where
  * device.gemm says `auto` its absence is no failure. */
 int cuda_lt_open(struct cuda *, struct err *);
 void cuda_lt_close(struct cuda *);
+int64_t cuda_lt_room(struct cuda *); /* workspace bytes of a plan with the device's bounds */
 /* device.gemm_library and, once some ran, device.gemm_algorithms. */
 void cuda_lt_describe(struct cuda *, struct facts *);
 /* Whether it is loaded, so that float weights times more than 64 rows may go to it. */

@@ -4,8 +4,8 @@
 
 #include "kernels/quant.h"
 
-/* Activations are f32 between ops (kernels/ops.h); logits too. */
-static const double activation_size = 4;
+/* The residual stream and logits are f32; what ops hand to each other has a type of its own. */
+static const double exact_size = sizeof(float);
 
 struct matrix_bytes ledger_matrix(const struct model_config *config, int64_t rows, int64_t cols) {
     const struct weight_format *format = model_weight_format(&config->params);
@@ -110,20 +110,25 @@ void ledger_step(struct work *work, const struct model_config *config,
     work->bytes[MEM_KV] += (sum.rows + sum.kv_read) * token_bytes; /* appended, then read */
     work->bytes[MEM_SCALE] += (sum.rows + sum.kv_read) * (double)scale_bytes;
 
-    double values =
-        d                      /* embed: out */
-        + (4 * layers - 2) * d /* first norm: delta, residual in and out, x; layer 0 has no delta */
-        + layers * (d + q + 2 * kv)           /* q, k, v */
-        + layers * (2 * q + 2 * kv)           /* rotation; K and V leave as cache */
-        + layers * 2 * q                      /* attention */
-        + layers * (q + d)                    /* o */
-        + layers * 4 * d                      /* second norm */
-        + layers * (d + f) + layers * (f + d) /* gate and up; down */
-        + any_out * 3 * d;                    /* last addition, before a head */
-    double out_values = 5 * d;                /* gather in and out, last norm in and out, head in */
-    work->bytes[MEM_ACTIVATION] += activation_size * (sum.rows * values + out * out_values);
-    work->bytes[MEM_LOGITS] +=
-        activation_size * 2 * out * vocab; /* written, read by the selection */
+    double values =                               /* in the activations' type */
+        (2 * layers - 1) * d                      /* first norm: delta, x; layer 0 has no delta */
+        + layers * (d + q + 2 * kv)               /* q, k, v */
+        + layers * (2 * q + 2 * kv)               /* rotation; K and V leave as cache */
+        + layers * 2 * q                          /* attention */
+        + layers * (q + d)                        /* o */
+        + layers * 2 * d                          /* second norm: delta, x */
+        + layers * (d + f) + layers * (f + d)     /* gate and up; down */
+        + any_out * d;                            /* last addition, before a head: delta */
+    double exact =                                /* the residual stream */
+        d                                         /* embed: out */
+        + (2 * layers - 1) * d                    /* first norm: in and out; layer 0 only reads */
+        + layers * 2 * d                          /* second norm: in and out */
+        + any_out * 2 * d;                        /* last addition: in and out */
+    double out_values = 2 * d, out_exact = 3 * d; /* head's x out and in; gather, last norm's in */
+    double size = dtype_bits(config->activation) / 8;
+    work->bytes[MEM_ACTIVATION] += size * (sum.rows * values + out * out_values) +
+                                   exact_size * (sum.rows * exact + out * out_exact);
+    work->bytes[MEM_LOGITS] += exact_size * 2 * out * vocab; /* written, read by the selection */
 }
 
 void ledger_step_alike(struct work *work, const struct model_config *config, int64_t n_seq,

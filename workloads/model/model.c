@@ -111,6 +111,8 @@ const struct option shape_options[] = {
 
 const char *const kv_type_names[] = {"f32", "f16", "bf16", "int8", NULL};
 const char *const kv_layout_names[] = {"contiguous", "paged", NULL};
+const char *const activation_names[] = {"auto", "f32", "f16", "bf16", NULL};
+static const enum dtype activation_types[] = {DT_F32, DT_F32, DT_F16, DT_BF16};
 static const enum dtype kv_types[] = {DT_F32, DT_F16, DT_BF16, DT_I8};
 
 #define PARAM(field)                                                                               \
@@ -137,6 +139,14 @@ const struct option model_options[] = {
      .unit = "",
      .help =
          "Element type of the KV cache; int8 has one f32 scale per token, layer and head for K and for V."},
+    {.key = "activation",
+     .type = OPT_WORD,
+     PARAM(activation),
+     .def = "auto",
+     .words = activation_names,
+     .unit = "",
+     .help =
+         "Element type of what ops hand to each other (residual stream and logits: f32); auto: what the device prefers beside the weights."},
     {.key = "layout",
      .type = OPT_WORD,
      PARAM(layout),
@@ -181,6 +191,11 @@ const struct option model_options[] = {
 };
 
 enum dtype model_kv_type(const struct model_params *params) { return kv_types[params->kv_type]; }
+
+enum dtype model_activation(const struct model_params *params, const struct device_kind *kind) {
+    if (params->activation) return activation_types[params->activation];
+    return kind->activation ? kind->activation(model_weight_format(params)->type) : DT_F32;
+}
 
 const struct weight_format *model_weight_format(const struct model_params *params) {
     return &weight_formats[params->type];
@@ -266,6 +281,11 @@ uint64_t model_hash(const struct model_config *config) {
     uint64_t base, eps;
     memcpy(&base, &s->rope_base, sizeof base);
     memcpy(&eps, &s->eps, sizeof eps);
-    uint64_t v[] = {base, eps, (uint64_t)s->rope_style, (uint64_t)p->kv_type, (uint64_t)p->window};
+    uint64_t v[] = {base,
+                    eps,
+                    (uint64_t)s->rope_style,
+                    (uint64_t)p->kv_type,
+                    (uint64_t)p->window,
+                    (uint64_t)config->activation};
     return hash_bytes(v, sizeof v, model_key(config));
 }

@@ -28,11 +28,12 @@ struct model_params {  /* section [model] */
     int layout;        /* index in kv_layout_names: contiguous, paged */
     int64_t block;     /* paged: slots per block, default 16 */
     int64_t window;    /* 0: none; else sliding window of that many tokens (contiguous: a ring) */
+    int activation;    /* index in activation_names: auto, f32, f16, bf16 */
     int64_t group;     /* of int8-group, int4, nf4; 0: 128, or 64 for nf4 (model_group) */
     int64_t seed;      /* of the synthetic weights */
 };
 extern const struct option model_options[];
-extern const char *const kv_type_names[], *const kv_layout_names[];
+extern const char *const kv_type_names[], *const kv_layout_names[], *const activation_names[];
 enum dtype model_kv_type(const struct model_params *);
 const struct weight_format *model_weight_format(const struct model_params *);
 int model_group(const struct model_params
@@ -41,7 +42,10 @@ int model_group(const struct model_params
 struct model_config {
     struct model_shape shape;
     struct model_params params;
+    enum dtype activation; /* what params.activation means on the point's device */
 };
+/* The type of what ops hand to each other; residual stream and logits are f32 in any case. */
+enum dtype model_activation(const struct model_params *, const struct device_kind *);
 
 /* Contradictions and impossible values of shape and parameters (head counts that do not divide, odd
  * d_h, ...). Pure. */

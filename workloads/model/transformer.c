@@ -121,7 +121,8 @@ int session_run(struct session *s, struct inputs *inputs, int32_t i, struct err 
     return 0;
 }
 
-int session_decode(struct session *s, struct err *err) {
+/* Room for one more token of each sequence that decodes; lengths move. */
+static int grow(struct session *s, struct err *err) {
     struct step *step = &s->decode;
     step->most_kv = 0;
     for (int32_t seq = 0; seq < step->n_seq; seq++) {
@@ -132,7 +133,33 @@ int session_decode(struct session *s, struct err *err) {
         if (s->len[seq] > step->most_kv) step->most_kv = s->len[seq];
     }
     cache_publish(s->cache);
+    return 0;
+}
+
+int session_decode(struct session *s, struct err *err) {
+    int code = grow(s, err);
+    if (!code) session_forward(s, &s->decode);
+    return code;
+}
+
+int session_step(struct session *s, struct err *err) {
+    struct device *device = s->model->device;
+    struct step *step = &s->decode;
+    int code = grow(s, err);
+    if (code) return code;
+    /* The sampler is part of what was recorded. */
+    const struct step_id id = {
+        .owner = s, .n_row = step->n_row, .most_kv = step->most_kv, .kind = s->sampler.end_id};
+    if (device->kind->replay) {
+        range_push(RANGE_STEP, "decode", step->n_row);
+        bool replayed = device->kind->replay(device, &id);
+        range_pop();
+        if (replayed) return 0;
+    }
     session_forward(s, step);
+    session_select(s, step);
+    session_advance(s, step);
+    if (device->kind->recorded) device->kind->recorded(device);
     return 0;
 }
 
@@ -142,7 +169,7 @@ int session_decode(struct session *s, struct err *err) {
 struct buffer { /* of a session: its tensor and width; rows are most_rows or most_out */
     size_t tensor;
     int64_t cols;
-    bool out;
+    bool out, exact; /* exact: f32 whatever the type of activations */
     enum memory_class class_of;
     const char *name;
 };
@@ -150,19 +177,21 @@ enum { N_BUFFERS = 9 };
 
 static void buffers_of(const struct model_shape *shape, struct buffer *b) {
     int64_t d = shape->d_model, q = shape->n_q * shape->d_h, kv = shape->n_kv * shape->d_h;
-    b[0] =
-        (struct buffer){offsetof(struct session, residual), d, false, MEM_ACTIVATION, "residual"};
-    b[1] = (struct buffer){offsetof(struct session, x), d, false, MEM_ACTIVATION, "normed"};
-    b[2] = (struct buffer){offsetof(struct session, qkv), q + 2 * kv, false, MEM_ACTIVATION, "qkv"};
-    b[3] = (struct buffer){offsetof(struct session, q), q, false, MEM_ACTIVATION, "queries"};
-    b[4] =
-        (struct buffer){offsetof(struct session, mixed), q, false, MEM_ACTIVATION, "attention out"};
-    b[5] = (struct buffer){offsetof(struct session, delta), d, false, MEM_ACTIVATION, "delta"};
-    b[6] = (struct buffer){offsetof(struct session, hidden), shape->d_ff, false, MEM_ACTIVATION,
-                           "hidden"};
-    b[7] = (struct buffer){offsetof(struct session, last), d, true, MEM_ACTIVATION, "last rows"};
-    b[8] =
-        (struct buffer){offsetof(struct session, logits), shape->vocab, true, MEM_LOGITS, "logits"};
+#define BUFFER(field, ...) (struct buffer){offsetof(struct session, field), __VA_ARGS__}
+    b[0] = BUFFER(residual, d, false, true, MEM_ACTIVATION, "residual");
+    b[1] = BUFFER(x, d, false, false, MEM_ACTIVATION, "normed");
+    b[2] = BUFFER(qkv, q + 2 * kv, false, false, MEM_ACTIVATION, "qkv");
+    b[3] = BUFFER(q, q, false, false, MEM_ACTIVATION, "queries");
+    b[4] = BUFFER(mixed, q, false, false, MEM_ACTIVATION, "attention out");
+    b[5] = BUFFER(delta, d, false, false, MEM_ACTIVATION, "delta");
+    b[6] = BUFFER(hidden, shape->d_ff, false, false, MEM_ACTIVATION, "hidden");
+    b[7] = BUFFER(last, d, true, true, MEM_ACTIVATION, "last rows");
+    b[8] = BUFFER(logits, shape->vocab, true, true, MEM_LOGITS, "logits");
+#undef BUFFER
+}
+
+static enum dtype type_of(const struct model_config *config, const struct buffer *b) {
+    return b->exact ? DT_F32 : config->activation;
 }
 
 void session_bytes(const struct model_config *config, const struct session_spec *spec,
@@ -170,7 +199,8 @@ void session_bytes(const struct model_config *config, const struct session_spec 
     struct buffer buffers[N_BUFFERS];
     buffers_of(&config->shape, buffers);
     for (int i = 0; i < N_BUFFERS; i++)
-        bytes[buffers[i].class_of] += (int64_t)sizeof(float) * buffers[i].cols *
+        bytes[buffers[i].class_of] += dtype_bits(type_of(config, &buffers[i])) / 8 *
+                                      buffers[i].cols *
                                       (buffers[i].out ? spec->most_out : spec->most_rows);
     bytes[MEM_STATE] += inputs_bytes(spec->cache.n_seq, 1, spec->cache.n_seq, spec->cache.n_seq);
     cache_bytes(config, &spec->cache, bytes);
@@ -182,11 +212,11 @@ static int create_buffers(struct session *s, struct err *err) {
     for (int i = 0; i < N_BUFFERS; i++) {
         const struct buffer *b = &buffers[i];
         struct tensor *t = (struct tensor *)(void *)((char *)s + b->tensor);
-        *t = (struct tensor){.type = DT_F32,
+        *t = (struct tensor){.type = type_of(&s->config, b),
                              .rows = b->out ? s->spec.most_out : s->spec.most_rows,
                              .cols = (int32_t)b->cols,
                              .stride = b->cols};
-        size_t bytes = sizeof(float) * (size_t)t->rows * (size_t)b->cols;
+        size_t bytes = (size_t)dtype_bits(t->type) / 8 * (size_t)t->rows * (size_t)b->cols;
         t->data = device_alloc(s->model->device, bytes, b->class_of, b->name);
         if (!t->data)
             return err_set(err, ERR_MEMORY, "no memory for %s (%zu bytes)", b->name, bytes);
@@ -249,6 +279,7 @@ int session_create(struct session **out, struct model *model, const struct model
 void session_close(struct session **out) {
     struct session *s = *out;
     if (!s) return;
+    if (s->model->device->kind->forget) s->model->device->kind->forget(s->model->device, s);
     struct buffer buffers[N_BUFFERS];
     buffers_of(&s->config.shape, buffers);
     for (int i = 0; i < N_BUFFERS; i++) {

@@ -98,6 +98,8 @@ struct step *inputs_step(struct inputs *, int32_t i);
  * are in session->logits. */
 int session_run(struct session *, struct inputs *, int32_t i, struct err *);
 int session_decode(struct session *, struct err *);
+/* A whole decode step, with selection and advance: one recorded unit where the device can. */
+int session_step(struct session *, struct err *);
 /* The forward pass alone: at most nine ops a layer, written once for all devices. */
 void session_forward(struct session *, const struct step *);
 

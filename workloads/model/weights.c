@@ -21,7 +21,7 @@ int model_supported(struct device *device, const struct model_config *config, st
     struct op_case op_case = {.weight = format->type,
                               .scale = format->scale,
                               .group = model_group(&config->params),
-                              .activation = DT_F32,
+                              .activation = config->activation,
                               .kv = model_kv_type(&config->params),
                               .paged = config->params.layout == 1,
                               .window = config->params.window > 0};
