@@ -123,15 +123,19 @@ static void on_fault(int number, siginfo_t *info, void *context) {
                 where());
     sigaction(number, &before[number == SIGBUS], nullptr); // the next try ends as without us
 }
+// Test frameworks put handlers of their own in place, before every test again.
 static void install(void) {
-    static bool done;
-    if (done) return;
-    done = true;
+    static const int numbers[] = {SIGSEGV, SIGBUS};
     struct sigaction s = {};
     s.sa_sigaction = on_fault;
     s.sa_flags = SA_SIGINFO | SA_NODEFER;
-    sigaction(SIGSEGV, &s, &before[0]);
-    sigaction(SIGBUS, &s, &before[1]);
+    for (int i = 0; i < 2; i++) {
+        struct sigaction now = {};
+        sigaction(numbers[i], nullptr, &now);
+        if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault) continue;
+        before[i] = now;
+        sigaction(numbers[i], &s, nullptr);
+    }
 }
 
 /* ---- allocations ---- */
@@ -231,7 +235,9 @@ std::vector<struct allocation> memory_all(void) {
 
 /* ---- who may touch it ---- */
 
-void memory_device_begin(void) { device_depth++; }
+void memory_device_begin(void) {
+    if (device_depth++ == 0) install();
+}
 void memory_device_end(void) {
     if (--device_depth == 0) close_all();
 }
