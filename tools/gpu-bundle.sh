@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Makes bundle/: all that tools/gpu-check.sh needs on a machine with a GPU and a driver, and nothing else. Built here, where there need
+# be no GPU: bench with the cuda device, its op tests, the small programs of tests/cuda/gpu, the protocols, and the libraries
+# that these load (not the C library: the machine's own must be as new as this one's).
+set -eu
+root=$(cd -- "$(dirname -- "$0")/.." && pwd -P)
+cd "$root"
+out=$root/bundle
+build=$root/build/cuda
+
+tools/setup.sh preset cuda >&2
+rm -rf "$out.part"
+mkdir -p "$out.part/bin" "$out.part/lib" "$out.part/share"
+
+cp "$build/bench" "$out.part/bin/"
+for test in ops_dense ops_cache ops_select ops_self golden_model; do
+    cp "$build/tests/test_$test" "$out.part/bin/"
+done
+nvcc=$(sed -n 's/^BENCH_NVCC:[^=]*=//p' "$build/CMakeCache.txt")
+for program in constants primitives; do
+    "$nvcc" -std=c++17 -O2 -I. -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
+        -gencode arch=compute_90,code=compute_90 -o "$out.part/bin/gpu_$program" "tests/cuda/gpu/$program.cu"
+done
+strip -g "$out.part"/bin/*
+
+# What the programs load, less what every system has.
+for program in "$out.part"/bin/*; do ldd "$program"; done | awk '$2 == "=>" && $3 ~ "^/" {print $3}' | sort -u |
+    grep -v -E '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' | while read -r library; do
+    cp -L "$library" "$out.part/lib/"
+done
+
+cp -r protocols "$out.part/share/"
+cp tests/cuda/gpu/speed.toml tests/cuda/gpu/peer_torch.py tests/golden/frag_maps.tsv "$out.part/share/"
+cp tools/gpu-check.sh "$out.part/"
+git describe --always --dirty >"$out.part/version" 2>/dev/null || echo unknown >"$out.part/version"
+
+bytes=$(du -sb "$out.part" | cut -f1)
+[ "$bytes" -le 41943040 ] || { echo "bench: the bundle has $bytes bytes, more than 40 MiB" >&2; exit 2; }
+rm -rf "$out"
+mv "$out.part" "$out"
+echo "bundle: $bytes bytes; on the other machine: sh bundle/gpu-check.sh 1 OUT, then 2 OUT" >&2
