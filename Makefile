@@ -10,8 +10,10 @@ bench:
 	tools/bench.sh
 bench-%:
 	tools/bench.sh $*
+gpu-bundle:
+	tools/gpu-bundle.sh
 docs:
 	./bench docs docs
 clean:
 	rm -rf build
-.PHONY: all check lint bench docs clean
+.PHONY: all check lint bench gpu-bundle docs clean
