@@ -4,6 +4,7 @@
 #   setup.sh build            the program (release)        setup.sh build-if-absent   only where there is none
 #   setup.sh tests            the program and its tests    setup.sh ci-packages       only installs, for .ci/run
 #   setup.sh preset NAME [TARGET]   builds another preset, for .ci/run
+#   setup.sh toolkit         where no CUDA toolkit is installed, brings nvcc and headers by pip into build/toolkit
 # All words go to stderr. Exit 2: something is missing that this script may not or cannot install, or the build failed.
 set -u
 umask 022
@@ -108,6 +109,40 @@ build() {
     say "built $folder in $(($(date +%s) - began)) s"
 }
 
+# An installed toolkit, as kernels/cuda/CMakeLists.txt looks for it.
+has_toolkit() {
+    for folder in "${CUDA_HOME-}" "${CUDA_PATH-}" build/toolkit /usr/local/cuda; do
+        [ -n "$folder" ] && [ -x "$folder/bin/nvcc" ] && [ -e "$folder/include/cuda_runtime_api.h" ] && return 0
+    done
+    command -v nvcc >/dev/null 2>&1
+}
+
+# The parts of CUDA 13.0 that compile and link, a fortieth of the whole. cuBLASLt stays with whoever installs it.
+toolkit() {
+    has_toolkit && return 0
+    python3 -m pip --version >/dev/null 2>&1 || install python3 python3-pip
+    log=$root/build/toolkit.log
+    new=build/toolkit.new
+    rm -rf "$new" && mkdir -p "$new" && : >"$log" || fail "cannot write to $root/build"
+    say "bringing nvcc 13.0 into build/toolkit (100 MB)"
+    logged python3 -m pip download --no-deps --only-binary :all: --disable-pip-version-check -d "$new/wheels" \
+        nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96 || {
+        tail -n 5 "$log" >&2
+        fail "pip could not bring the CUDA toolkit (build/toolkit.log); install one of version 13.0, or set CUDA_HOME"
+    }
+    for wheel in "$new"/wheels/*.whl; do
+        python3 -m zipfile -e "$wheel" "$new" || fail "cannot unpack $wheel"
+    done
+    chmod +x "$new"/nvidia/cu13/bin/* "$new"/nvidia/cu13/nvvm/bin/* || exit 2
+    rm -rf build/toolkit && mv "$new/nvidia/cu13" build/toolkit && rm -rf "$new" || exit 2
+}
+
+# A GPU without a toolkit: the program is worth having without it too.
+toolkit_for_gpu() {
+    [ -e /dev/nvidiactl ] || return 0
+    (toolkit) || say "going on without the cuda device"
+}
+
 mkdir -p build 2>/dev/null && [ -w build ] || fail "cannot write to $root/build (whose is it?)"
 # Two at a time would trip over each other: the second waits, and may then find its work done.
 if command -v flock >/dev/null 2>&1; then
@@ -119,11 +154,13 @@ fi
 case ${1-} in
 build)
     install $for_build
+    toolkit_for_gpu
     build release bench
     ;;
 build-if-absent)
     [ ! -x build/release/bench ] || exit 0
     install $for_build
+    toolkit_for_gpu
     build release bench
     ;;
 tests)
@@ -133,8 +170,11 @@ tests)
 ci-packages)
     install $for_build $for_tests $for_ci
     ;;
+toolkit)
+    toolkit
+    ;;
 preset)
     build "$2" "${3:-all}"
     ;;
-*) fail "setup.sh build | build-if-absent | tests | ci-packages | preset NAME [TARGET]" ;;
+*) fail "setup.sh build | build-if-absent | tests | ci-packages | toolkit | preset NAME [TARGET]" ;;
 esac
