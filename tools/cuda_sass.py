@@ -61,21 +61,18 @@ def is_tensor(i):
 
 
 def hot_loop(code):
-    """The innermost loop that does the work: the most tensor instructions, then the most streamed bytes; None without such."""
-    best, key = None, (0, 0, 0)
-    bodies = loops(code)
-    for body in bodies:
-        inner = not any(len(b) < len(body) and body[0].address <= b[0].address and b[-1].address <= body[-1].address
-                        and _work(b) != (0, 0) for b in bodies)
-        n = (*_work(body), -len(body))
-        if inner and n[:2] != (0, 0) and n > key:
-            best, key = body, n
-    return best
+    """The loop that does the work: the most tensor instructions or, in code without any, the most 128-bit loads. Of loops in
+    each other the inner one, if half of that work is its own. None where no loop works."""
+    measure = next((m for m in (is_tensor, is_stream_load, is_load_128) if any(map(m, code))), None)
+    if measure is None:
+        return None
+    bodies = [(sum(map(measure, b)), b) for b in loops(code)]
 
-
-def _work(body):
-    copies = sum(i.base == "LDGSTS" for i in body)
-    return sum(map(is_tensor, body)), sum(map(is_stream_load, body)) or copies or sum(map(is_load_128, body))
+    def outer(work, body):
+        return any(2 * w >= work and len(b) < len(body) and body[0].address <= b[0].address
+                   and b[-1].address <= body[-1].address for w, b in bodies)
+    working = [(work, -len(body), body) for work, body in bodies if work and not outer(work, body)]
+    return max(working, key=lambda x: x[:2])[2] if working else None
 
 
 # Warp instructions an SM starts in a clock, CUDA C++ Programming Guide (throughput of native arithmetic instructions).
