@@ -2,4 +2,4 @@
 """Failing allocations over the whole range of each command, in supervisor and workers."""
 import allocation_rig
 
-allocation_rig.run(120)
+allocation_rig.run(80)
