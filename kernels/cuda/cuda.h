@@ -32,9 +32,9 @@ enum { PAD_COLS = 64, TILE_ROWS = 16 };
 struct cuda_weight {
     struct weight head;
     void *data;
-    void *scales; /* (padded_rows, groups): f32 per row, where a tensor's one scale stands at each of
-                     its rows, so that no kernel asks for parts; f16 per group, as stored by quant.h.
-                     Rows in the order of data */
+    void *scales; /* (padded_rows, groups): f32 per row, where a tensor's one scale stands at each
+                     of its rows, so that no kernel asks for parts; f16 per group, as stored by
+                     quant.h. Rows in the order of data */
     int64_t padded_rows, padded_cols;
     int64_t groups;       /* scales of a row: 1 for tensor and row */
     int64_t part_rows[2]; /* rows of each part; [1] = 0 for one part */
@@ -45,12 +45,7 @@ struct cuda_weight {
 struct cuda_room { /* workspace of one op, from plan() */
     void *data;
     int64_t bytes;
-};
-
-struct cuda_turns { /* the table of cosines and sines in room[OP_ROPE_APPEND]; all zero: nothing yet,
-                       so that plan() zeroes it with the room */
-    float base;
-    int32_t d, positions;
+    uint64_t holds; /* what an op keeps in it from step to step, in the op's own code; 0: nothing */
 };
 
 struct cuda {
@@ -60,8 +55,7 @@ struct cuda {
     cudaStream_t stream;
     struct err failed; /* the first failure since the last sync */
     struct step_bounds bounds;
-    struct cuda_room room[N_OPS];
-    struct cuda_turns turns;
+    struct cuda_room *room;     /* (N_OPS) of the plan that holds */
     bool recording;             /* between graph begin and end: nothing may allocate or wait */
     int64_t launches;           /* since opening: an exact metric */
     struct cuda_engine *engine; /* what only engine.c knows */

@@ -39,13 +39,15 @@ static void turns_of(float *turns, int32_t p, int32_t d, const double *frequency
 
 /* All positions that were planned for, once: steps that are recorded later find them there. */
 static bool fill_turns(struct cuda *c, float base, int32_t d) {
-    const struct cuda_room *room = &c->room[OP_ROPE_APPEND];
+    struct cuda_room *room = &c->room[OP_ROPE_APPEND];
     const int32_t positions = c->bounds.most_kv;
-    if (c->turns.base == base && c->turns.d == d) return true;
+    const uint64_t wanted = (uint64_t)f32_bits(base) << 32 | (uint32_t)d;
+    if (room->holds == wanted) return true;
     if (!cuda_expects(c, !c->recording, "rope_append: another base while a step is recorded") ||
         !cuda_expects(c, rope_append_table_bytes(positions, d) <= room->bytes,
                       "rope_append: heads larger than planned"))
         return false;
+    if (room->holds) c->base.kind->forget(&c->base, NULL); /* recorded steps read the old ones */
     float *piece = must_alloc((size_t)PIECE * (size_t)d * sizeof *piece);
     double *frequency = must_alloc((size_t)(d / 2) * sizeof *frequency);
     for (int32_t i = 0; i < d / 2; i++) frequency[i] = pow((double)base, -2.0 * i / d);
@@ -57,7 +59,7 @@ static bool fill_turns(struct cuda *c, float base, int32_t d) {
     }
     free(frequency);
     free(piece);
-    c->turns = (struct cuda_turns){base, d, positions};
+    room->holds = wanted;
     return true;
 }
 
