@@ -14,6 +14,7 @@
 #include "harness/page.h"
 #include "harness/protocol.h"
 #include "harness/toml.h"
+#include "kernels/cuda/kernel.h"
 #include "kernels/device.h"
 #include "probes/probe.h"
 #include "results/analysis.h"
@@ -198,20 +199,67 @@ static void list_models(struct page *page) {
     list_folder(page, "/models", model_row);
 }
 
+static void kernel_row(struct page *page, const char *op, const struct card *c) {
+    enum { N = 10 };
+    const double numbers[N] = {c->d,      c->threads,     c->min_blocks, c->regs_max, c->smem,
+                               c->stages, c->stage_bytes, c->ldg128_min, c->hmma_min, c->local_pct};
+    char shown[N][24];
+    for (int i = 0; i < N; i++) snprintf(shown[i], sizeof shown[i], "%.9g", numbers[i]);
+    page_row(page, (const char *[]){c->name, op, c->type, shown[0], shown[1], shown[2], shown[3],
+                                    shown[4], shown[5], shown[6], shown[7], shown[8], shown[9],
+                                    c->proof});
+}
+
+/* All that is declared of CUDA kernels, whether this build has them or not. */
+static void list_kernels(struct page *page) {
+    static const char *const names[] = {
+        "kernel", "op",     "type",        "d",          "threads",  "min_blocks", "regs_max",
+        "smem",   "stages", "stage_bytes", "ldg128_min", "hmma_min", "local_pct",  "proof"};
+    page_columns(page, names, sizeof names / sizeof *names);
+    for (const struct card_table *t = cuda_card_tables; t->op; t++)
+        for (int i = 0; i < t->n; i++) kernel_row(page, t->op, &t->cards[i]);
+}
+
+/* What of it fits a page. */
+static void list_kernels_briefly(struct page *page) {
+    static const char *const names[] = {"kernel",  "op",   "type", "d",
+                                        "threads", "regs", "smem", "proof"};
+    page_columns(page, names, sizeof names / sizeof *names);
+    for (const struct card_table *t = cuda_card_tables; t->op; t++) {
+        for (int i = 0; i < t->n; i++) {
+            const struct card *c = &t->cards[i];
+            char d[16], threads[16], regs[16], smem[16];
+            snprintf(d, sizeof d, "%d", c->d);
+            snprintf(threads, sizeof threads, "%d", c->threads);
+            snprintf(regs, sizeof regs, "%d", c->regs_max);
+            snprintf(smem, sizeof smem, "%d", c->smem);
+            page_row(page,
+                     (const char *[]){c->name, t->op, c->type, d, threads, regs, smem, c->proof});
+        }
+    }
+}
+
 static const struct kind {
     const char *name;
     void (*list)(struct page *);
+    void (*list_text)(struct page *); /* where a page is too narrow for all columns; else NULL */
 } kinds[] = {
-    {"workloads", list_workloads}, {"protocols", list_protocols}, {"devices", list_devices},
-    {"models", list_models},       {"probes", list_probes},       {"metrics", list_metrics},
-    {"analyses", list_analyses},   {"formats", list_formats},
+    {"workloads", list_workloads, NULL},
+    {"protocols", list_protocols, NULL},
+    {"devices", list_devices, NULL},
+    {"models", list_models, NULL},
+    {"probes", list_probes, NULL},
+    {"metrics", list_metrics, NULL},
+    {"analyses", list_analyses, NULL},
+    {"formats", list_formats, NULL},
+    {"kernels", list_kernels, list_kernels_briefly},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 static int list_one(const struct kind *kind, enum page_format format) {
     struct page page;
     struct text out = {0};
-    kind->list(&page);
+    (format == PAGE_TEXT && kind->list_text ? kind->list_text : kind->list)(&page);
     page_write(&page, format, &out);
     fwrite(out.data, 1, out.len, stdout);
     text_free(&out);
@@ -263,7 +311,7 @@ static int list_main(int argc, char **argv) {
 
 const struct command command_list = {
     .name = "list",
-    .usage = "[workloads|protocols|devices|models|probes|metrics|analyses|formats]",
+    .usage = "[workloads|protocols|devices|models|probes|metrics|analyses|formats|kernels]",
     .brief = "what there is: experiments, kinds of experiment, devices and what works of them here",
     .group = "Find out",
     .flags = flags,
