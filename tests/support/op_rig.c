@@ -30,18 +30,20 @@ static void set_option(const struct option *table, const char *key, const char *
     }
 }
 
-/* Opens the kind with isa and threads (each NULL where it has no such option) as one more target.
- */
+/* Opens the kind with isa, threads and pdl (each NULL where it has no such option) as one more
+   target. */
 static void open_target(struct op_rig *rig, const struct device_kind *kind, const char *isa,
-                        const char *threads) {
+                        const char *threads, const char *pdl) {
     struct op_target *target = &rig->targets[rig->n_targets];
     void *params = arena_alloc(rig->arena, kind->params_size + 1);
     struct err err = {0};
     if (kind->params) option_defaults(kind->params, params, rig->arena);
     if (isa) set_option(kind->params, "isa", isa, params, rig->arena);
     if (threads) set_option(kind->params, "threads", threads, params, rig->arena);
-    snprintf(target->name, sizeof target->name, "%s%s%s%s%s", kind->name, isa ? " isa=" : "",
-             isa ? isa : "", threads ? " threads=" : "", threads ? threads : "");
+    if (pdl) set_option(kind->params, "pdl", pdl, params, rig->arena);
+    snprintf(target->name, sizeof target->name, "%s%s%s%s%s%s%s", kind->name, isa ? " isa=" : "",
+             isa ? isa : "", threads ? " threads=" : "", threads ? threads : "", pdl ? " pdl=" : "",
+             pdl ? pdl : "");
     if (rig->n_targets == OP_TARGETS || device_open(&target->device, kind, params, &err)) {
         printf("SKIPPED %s: %s\n", target->name, err.code ? err.text : "too many targets");
         return;
@@ -55,11 +57,17 @@ static void open_kind(struct op_rig *rig, const struct device_kind *kind,
     static const char *const none[] = {NULL};
     const struct option *isa = kind->params ? option_find(kind->params, "isa") : NULL;
     bool takes_threads = kind->params && option_find(kind->params, "threads");
+    if (kind->params && option_find(kind->params, "pdl")) {
+        open_target(rig, kind, NULL, NULL, "true");
+        /* Emulated launches run alike, and the rule of early ones is the stricter. */
+        if (strcmp(kind->name, "cuda-emu") != 0) open_target(rig, kind, NULL, NULL, "false");
+        return;
+    }
     const char *const *levels = isa ? isa->words : none;
-    for (int l = 0; l == 0 || levels[l]; l++) {
+    for (int l = 0; l == 0 || (isa && levels[l]); l++) {
         if (levels[l] && strcmp(levels[l], "auto") == 0) continue; /* one of the others */
         for (int t = 0; t == 0 || (takes_threads && threads[t]); t++)
-            open_target(rig, kind, levels[l], takes_threads ? threads[t] : NULL);
+            open_target(rig, kind, levels[l], takes_threads ? threads[t] : NULL, NULL);
     }
 }
 
@@ -84,7 +92,7 @@ void op_rig_open(struct op_rig *rig, const char *const *threads) {
 void op_rig_open_one(struct op_rig *rig, const struct device_kind *kind) {
     begin(rig);
     rig->quiet = true;
-    open_target(rig, kind, NULL, NULL);
+    open_target(rig, kind, NULL, NULL, NULL);
 }
 
 static void report(const struct op_target *target) {

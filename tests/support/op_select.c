@@ -79,6 +79,7 @@ static void select_case(struct op_rig *rig, int32_t vocab, float temperature) {
 void op_check_select(struct op_rig *rig) {
     static const int32_t vocabs[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 100, 1000, 1023, 4096};
     static const float temperatures[] = {0, 0, 0.3f, 1};
+    op_plan_dense(rig);
     for (size_t v = 0; v < sizeof vocabs / sizeof *vocabs; v++)
         for (int i = 0; i < 8; i++) select_case(rig, vocabs[v], temperatures[i % 4]);
     select_case(rig, 151937, 0);
