@@ -422,6 +422,7 @@ def launch(module, entry, grid, block, shared_bytes, arguments, memory, blocks=N
                     min(per_run, chosen.stop - start), early_copies)
         m.run()
         executed += m.executed
+    memory.check_early_reads()
     return executed
 
 

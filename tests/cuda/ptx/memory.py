@@ -67,6 +67,7 @@ class Global(Access):
             self.data[self.start[i]:self.start[i] + len(b)] = b
         self.written = np.zeros(top, bool)
         self.kind = np.zeros(top, np.uint8)
+        self.early = np.zeros(top, bool)  # read before the launch waited for the one before it
 
     def offset(self, address, lanes, size):
         a = address.view(np.int64)
@@ -102,6 +103,18 @@ class Global(Access):
         """None of these bytes was written by the launch: what ld.global.nc asks for."""
         at = self.offset(address, np.arange(len(address)), size)
         return not _words(self.written, at - at % size, size if size <= 8 else 8, max(size // 8, 1)).any()
+
+    def read_early(self, address, size):
+        """Only what no launch of the stream writes may be read early; here that can be asked of this launch alone."""
+        at = self.offset(address, np.arange(len(address)), size)
+        self.early.view(RAW[min(size, 8)])[at // min(size, 8)] = int.from_bytes(b"\1" * min(size, 8), "little")
+
+    def check_early_reads(self):
+        both = np.nonzero(self.early & self.written)[0]
+        if len(both):
+            i = int(np.searchsorted(self.start, both[0], "right")) - 1
+            raise PtxError(f"global memory at {int(self.base[i] + both[0] - self.start[i]):#x} is read before griddepcontrol.wait "
+                           "and written later")
 
     def bytes_at(self, address, size):
         at = int(self.offset(np.array([address], np.uint64), [0], size)[0])
@@ -195,3 +208,8 @@ class Generic(Access):
 
     def untouched(self, address, size):
         return all(space.untouched(a, size) if space is self.memory else True for space, _, a in self._parts(address))
+
+    def read_early(self, address, size):
+        for space, _, a in self._parts(address):
+            if space is self.memory:
+                space.read_early(a, size)

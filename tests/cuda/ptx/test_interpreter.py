@@ -249,7 +249,8 @@ def test_wrong_addresses_are_found():
 def test_stores_before_the_dependency_is_waited_for():
     late = "griddepcontrol.wait;"
     fails("written before griddepcontrol.wait", run, "st.global.u32 [%rd3], %r0;" + late)
-    fails("read before griddepcontrol.wait", run, "ld.global.u32 %r1, [%rd4];" + late)
+    fails("read before griddepcontrol.wait and written later", run, "ld.global.u32 %r1, [%rd3];" + late + "st.global.u32 [%rd3], %r1;")
+    run("ld.global.u32 %r1, [%rd4];" + late + "st.global.u32 [%rd3], %r1;")  # as weights are
     same(run("ld.global.nc.u32 %r1, [%rd4];" + late + "st.global.u32 [%rd3], %r1; griddepcontrol.launch_dependents;", LANES),
          LANES)
 

@@ -71,8 +71,8 @@ def load(frame, source, instruction):
 
     def act(lanes):
         a, who = address(lanes), frame.lanes_of(lanes)
-        if early and not m.waited[lanes].all() and _reaches_memory(a):
-            raise PtxError("global memory is read before griddepcontrol.wait, and not by ld.global.nc")
+        if early and not m.waited[lanes].all():
+            memory.read_early(a, width * n)
         if nc and not memory.untouched(a, width * n):
             raise PtxError("ld.global.nc of bytes that this launch wrote")
         words = memory.load(a, who, width, n)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the emulated device launched, replayed from nvcc's PTX: the op tests run once more, record their smallest launches of
+every kernel, and each must leave the same memory. Needs a build with BENCH_CUDA=emu."""
+# ctest: timeout 900
+# ctest: serial
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ptx import parse, replay  # noqa: E402
+from ptx.harness import kernels, skip  # noqa: E402
+
+BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "."))
+NOT_RECORDED = 2  # kernels that no op test launches may be at most this many before it is a hole
+
+
+def record(folder):
+    """Runs the op tests of an emulated build."""
+    cache = BUILD / "CMakeCache.txt"
+    if not cache.exists() or "BENCH_CUDA:STRING=emu" not in cache.read_text():
+        skip("no launches to replay: this build is not of BENCH_CUDA=emu")
+    programs = sorted((BUILD / "tests").glob("test_ops_*"))
+    for program in (p for p in programs if os.access(p, os.X_OK) and p.is_file()):
+        subprocess.run([program], env={**os.environ, "SIMT_RECORD": folder}, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)  # whether they pass is their own test's matter
+    return sorted(pathlib.Path(folder).glob("*.rec"))
+
+
+def main(paths):
+    modules, failed, seen, started = kernels(), 0, set(), time.monotonic()
+    for path in paths:
+        launch = replay.read(path.read_bytes())
+        seen.add(launch.name)
+        if launch.name not in modules:
+            print(f"FAILED {launch}: no such kernel in nvcc's PTX")
+            failed += 1
+            continue
+        begun = time.monotonic()
+        try:
+            found, executed = replay.replay(launch, modules[launch.name])
+        except parse.PtxError as e:
+            found, executed = [str(e)], 0
+        print(f"{'FAILED' if found else 'same  '} {launch} {executed} instructions, {time.monotonic() - begun:.2f} s", flush=True)
+        for sentence in found:
+            print("   ", sentence)
+        failed += bool(found)
+    missing = sorted(set(modules) - seen)
+    print(f"{len(paths)} launches of {len(seen)} kernels in {time.monotonic() - started:.0f} s, {failed} differ; never launched: "
+          f"{', '.join(missing) or 'none'}")
+    return failed
+
+
+if len(sys.argv) > 1:  # a folder of records
+    sys.exit(1 if main(sorted(pathlib.Path(sys.argv[1]).glob("*.rec"))) else 0)
+with tempfile.TemporaryDirectory() as folder:
+    recorded = record(folder)
+    if not recorded:
+        sys.exit("FAILED: the op tests recorded no launch")
+    sys.exit(1 if main(recorded) else 0)
