@@ -56,6 +56,7 @@ struct err;
 int command_fail(const struct err *);
 
 extern const struct command command_run, command_list, command_show, command_plot, command_export,
-    command_resume, command_replay, command_doctor, command_help, command_docs, command_worker;
+    command_resume, command_replay, command_doctor, command_help, command_docs, command_worker,
+    command_import_journal;
 
 #endif

@@ -16,7 +16,8 @@
 const struct command *const all_commands[] = {
     &command_run,  &command_resume, &command_replay, &command_show,
     &command_plot, &command_export, &command_doctor, &command_list,
-    &command_help, &command_docs,   &command_worker, NULL,
+    &command_help, &command_docs,   &command_worker, &command_import_journal,
+    NULL,
 };
 
 static const struct command *find_command(const char *name) {

@@ -15,6 +15,18 @@ def kill_group(p):
     p.communicate()
 
 
+def imported(f, journal, n):
+    """The journal, carried elsewhere, becomes a file of what it holds; nothing is overwritten."""
+    copy = f.path / "carried.journal"
+    copy.write_bytes(journal)
+    code, out, err = f.run("import-journal", str(copy))
+    check(code == 0 and out.strip().endswith("carried.h5"), "import-journal", code, out, err)
+    check(len(visits_of(f.path / "carried.h5")[0]) == n, "imported visits")
+    code, out, err = f.run("import-journal", str(copy))
+    check(code == 2 and "never overwritten" in err, "import-journal over a result", code, err)
+    (f.path / "carried.h5").unlink()
+
+
 def once(rng, moment):
     with Folder() as f:
         p = f.start()
@@ -38,6 +50,8 @@ def once(rng, moment):
                 f.journal.unlink()
                 code, out, err = f.run()
             else:
+                if kinds.count(VISIT):
+                    imported(f, after, kinds.count(VISIT))
                 code, out, err = f.resume()
             check(code == 0, "resume", code, err)
         visits, states = visits_of(f.h5)
