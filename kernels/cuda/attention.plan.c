@@ -15,13 +15,17 @@ bool attention_is_fast(const struct attention_shape *s) {
 int32_t attention_few(int32_t n_q, int32_t n_kv) { return most(1, 16 / (n_q / n_kv)); }
 
 int32_t attention_seen(const struct attention_shape *s, int32_t rows) {
-    return s->window > 0 ? least(s->most_kv, s->window + rows - 1) : s->most_kv;
+    const bool all = s->window == 0 || s->window >= s->most_kv;
+    return all ? s->most_kv : least(s->most_kv, s->window + rows - 1);
 }
 
+static int32_t splits_of(int32_t keys) { return (keys + ATTENTION_SPLIT - 1) / ATTENTION_SPLIT; }
+
+/* A window's first tile may begin up to 15 keys before it. */
 int32_t attention_splits(const struct attention_shape *s) {
     const int32_t rows = least(s->most_q, attention_few(s->n_q, s->n_kv));
-    const int32_t before = s->window > 0 ? ATTENTION_TILE - 1 : 0; /* of a window's first tile */
-    return (attention_seen(s, rows) + before + ATTENTION_SPLIT - 1) / ATTENTION_SPLIT;
+    if (s->window == 0 || s->window >= s->most_kv) return splits_of(s->most_kv);
+    return least(splits_of(s->most_kv), splits_of(s->window + rows - 1 + ATTENTION_TILE - 1));
 }
 
 int64_t attention_part_floats(const struct attention_shape *s, bool states) {
