@@ -110,6 +110,12 @@ KERNEL(misaligned_load) {
 KERNEL(misaligned_load_wrapped) {
     a.out[threadIdx.x] = __uint_as_float(load_stream_16(a.in + 1).x);
 }
+KERNEL(constant_load_of_what_is_written) { // the read-only path may keep what it read
+    const uint4 v = load_stream_16(a.in + threadIdx.x / 4 * 4);
+    __syncwarp();
+    const_cast<float *>(a.in)[threadIdx.x] += 1.0f;
+    a.out[threadIdx.x] = __uint_as_float(v.x);
+}
 KERNEL(global_load_of_shared) {
     a.out[threadIdx.x] = __uint_as_float(load_16(dynamic_shared<float>()).x);
 }
@@ -206,6 +212,7 @@ static const struct {
     ROW(global_overrun),
     ROW(misaligned_load),
     ROW(misaligned_load_wrapped),
+    ROW(constant_load_of_what_is_written),
     ROW(global_load_of_shared),
     ROW(right_ring),
     ROW(ring_with_one_barrier),

@@ -260,5 +260,9 @@ void memory_prologue_begin(void) {
     }
 }
 void memory_prologue_end(void) { in_prologue = false; }
+bool memory_may_change(const void *q) {
+    const struct pages *p = pages_at(uintptr_t(q));
+    return early && chain && p && p->written_by == chain;
+}
 
 } // namespace simt

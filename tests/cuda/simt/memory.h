@@ -41,6 +41,8 @@ void memory_kernel_begin(uint64_t chain, bool may_start_early);
 void memory_kernel_end(void);
 void memory_prologue_begin(void);
 void memory_prologue_end(void);
+bool memory_may_change(
+    const void *); // by the kernels of the chain, while one that started early runs
 
 } // namespace simt
 #endif

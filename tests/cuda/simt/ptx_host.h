@@ -90,6 +90,7 @@ template <int N> inline void copy_async_wait() { ::simt::copies_land(N); }
 
 inline uint4 load_stream_16(const void *p, SIMT_HERE) {
     ::simt::expect_global(p, 16, s, "load_stream_16");
+    ::simt::expect_constant(p, s);
     return *static_cast<const uint4 *>(p);
 }
 inline uint4 load_once_16(const void *p, SIMT_HERE) {

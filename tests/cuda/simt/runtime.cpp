@@ -766,12 +766,19 @@ static void counts_write(void) {
     fclose(f);
 }
 
+void simt_counts_to_file(void) {
+    static bool is_wanted = false;
+    if (!is_wanted) atexit(counts_write);
+    is_wanted = true;
+}
+
 static struct hang_in {
     hang_in() {
         hooks.take = take;
         hooks.prologue_begin = [](const struct launch_record &) { memory_prologue_begin(); };
         hooks.prologue_end = memory_prologue_end;
         hooks.is_device_memory = memory_holds;
-        if (getenv("SIMT_COUNTS")) atexit(counts_write);
+        hooks.may_change = memory_may_change;
+        if (getenv("SIMT_COUNTS")) simt_counts_to_file();
     }
 } hang_in;

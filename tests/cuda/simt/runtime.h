@@ -48,6 +48,7 @@ struct simt_counts {
 };
 const struct simt_counts *simt_counts_get(void);
 void simt_set_seed(unsigned);
+void simt_counts_to_file(void); // at exit, where SIMT_COUNTS was set only later
 
 #ifdef __cplusplus
 }

@@ -105,6 +105,7 @@ struct runtime_hooks {
     void (*prologue_begin)(const struct launch_record &); // before a block of a pdl launch begins
     void (*prologue_end)(void);                           // it waits for its predecessors, or ended
     bool (*is_device_memory)(const void *, size_t bytes);
+    bool (*may_change)(const void *); // by kernels that this one need not wait for
 };
 extern struct runtime_hooks hooks; // absent ones are nullptr
 
@@ -164,6 +165,9 @@ void grid_wait(struct site); // for the predecessors of a pdl launch
 /* Address checks of wrappers that name the state space. */
 void expect_shared(const void *, size_t bytes, struct site, const char *who);
 void expect_global(const void *, size_t bytes, struct site, const char *who);
+/* What is read through the read-only path must not change until the kernel ends: neither by itself,
+   nor, where it may start early, by kernels before it. */
+void expect_constant(const void *, struct site);
 
 struct shuffle {
     uint64_t in, out;

@@ -429,6 +429,83 @@ static void programmatic_grandparent(void) { // the kernel between may have star
     cudaStreamSynchronize(s);
 }
 
+extern "C" __global__ void __launch_bounds__(THREADS) add_const(KERNEL_ARGS(struct add_args, a)) {
+    pdl_wait();
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    const uint4 v = load_stream_16(a.from + i / 4 * 4);
+    a.to[i] = __uint_as_float(i % 4 == 0 ? v.x : i % 4 == 1 ? v.y : i % 4 == 2 ? v.z : v.w) + a.by;
+}
+static void programmatic_constant(void) { pair(add, add_const, false); }
+static void constant_without_programmatic(void) { // then it ended before
+    cudaStream_t s = stream();
+    float *x = device(), *y = device();
+    OK(go(add, x, x, 1, s));
+    OK(go(add_const, x, y, 1, s));
+    OK(go(add, x, x, 1, s, true));
+    OK(cudaStreamSynchronize(s));
+}
+
+/* ---- files ---- */
+
+static std::string folder(void) {
+    char name[] = "/tmp/simt_test_XXXXXX";
+    EXPECT(mkdtemp(name));
+    return name;
+}
+static std::string contents(const std::string &path) {
+    std::string all;
+    FILE *f = fopen(path.c_str(), "rb");
+    if (!f) return all;
+    for (int c; (c = getc(f)) != EOF;) all += char(c);
+    fclose(f);
+    return all;
+}
+static void launches_are_recorded(void) {
+    const std::string in = folder();
+    setenv("SIMT_RECORD", in.c_str(), 1);
+    cudaStream_t s = stream();
+    float *x = device(), *y = device();
+    OK(cudaMemsetAsync(x, 0, N * sizeof(float), s));
+    for (float part : {1.0f, 0.5f, 1.0f, 0.25f})
+        OK(launch_kernel(add, over(part), queue{s, false}, add_args{x, y, part}));
+    OK(cudaStreamSynchronize(s));
+    EXPECT(contents(in + "/add-000000000512-8.1.1-0.rec").empty()); // not among the two smallest
+    EXPECT(!contents(in + "/add-000000000256-4.1.1-0.rec").empty());
+    const std::string r = contents(in + "/add-000000000128-2.1.1-0.rec");
+    const size_t args = 8 + 48 + 8, memory = args + sizeof(struct add_args);
+    EXPECT(r.size() == memory + 2 * 24 + 3 * N * sizeof(float));
+    uint32_t head[12];
+    memcpy(head, r.data() + 8, sizeof head);
+    const uint32_t wanted[12] = {2, 1, 1, THREADS, 1, 1, 0, 0, 3, sizeof(struct add_args), 2, 0};
+    EXPECT(r.compare(0, 8, "SIMTREC1") == 0 && memcmp(head, wanted, sizeof head) == 0);
+    EXPECT(r.compare(56, 3, "add") == 0);
+    uint64_t piece[3];
+    memcpy(piece, r.data() + memory, sizeof piece);
+    EXPECT(piece[0] == uintptr_t(std::min(x, y)) && piece[1] == N * sizeof(float));
+    EXPECT(piece[2] == (y < x)); // only y has changed
+    EXPECT(system(("rm -r " + in).c_str()) == 0);
+}
+static void counts_are_written(void) {
+    const std::string in = folder();
+    setenv("SIMT_COUNTS", (in + "/counts").c_str(), 1);
+    setenv("SIMT_STATS", (in + "/stats").c_str(), 1);
+    simt_counts_to_file();
+    const pid_t child = fork();
+    if (child == 0) {
+        cudaStream_t s = stream();
+        float *x = device();
+        OK(go(add, x, x, 1, s));
+        OK(cudaStreamSynchronize(s));
+        exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    EXPECT(status == 0);
+    EXPECT(contents(in + "/counts").find("kernels_run\t1\n") != std::string::npos);
+    EXPECT(contents(in + "/stats") == "add\t1\t8\t512\t0\t0\t0\t0\n");
+    EXPECT(system(("rm -r " + in).c_str()) == 0);
+}
+
 /* ---- drivers ---- */
 
 static void driver_is(const char *what, cudaError_t error, int version) {
@@ -502,6 +579,11 @@ static const struct scenario list[] = {
     {"programmatic: no wait", programmatic_never_waits, 97, "never called pdl_wait"},
     {"programmatic: what the last but one writes", programmatic_grandparent, 97,
      "memory that an earlier kernel writes was touched before pdl_wait"},
+    {"programmatic: read-only loads of what changes", programmatic_constant, 97,
+     "is written by a kernel that may not have ended"},
+    {"read-only loads of what has changed before", constant_without_programmatic, 0, nullptr},
+    {"launches are recorded", launches_are_recorded, 0, nullptr},
+    {"counts are written", counts_are_written, 0, nullptr},
     {"no driver, old, stub, no device", no_driver, 0, nullptr},
     {"use after a fork", fork_after_use, 0, "used after a fork"},
 };
