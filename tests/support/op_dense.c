@@ -246,9 +246,10 @@ static void add_norm_case(struct op_rig *rig, enum dtype activation, int32_t row
     struct add_norm c = {.y_type = activation, .delta_type = activation, .rows = rows, .d = d};
     c.has_y = op_int(rig, 0, 5) > 0;
     c.has_delta = !c.has_y || op_int(rig, 0, 3) > 0;
-    c.y_stride = d + OP_PICK(rig, ((const int32_t[]){0, 3}));
-    c.residual_stride = d + OP_PICK(rig, ((const int32_t[]){0, 1}));
-    c.delta_stride = d + OP_PICK(rig, ((const int32_t[]){0, 5}));
+    const bool even = op_int(rig, 0, 1); /* rows that may begin at whole vectors, or nowhere near */
+    c.y_stride = d + (even ? 8 : 3) * op_int(rig, 0, 1);
+    c.residual_stride = d + (even ? 8 : 1) * op_int(rig, 0, 1);
+    c.delta_stride = d + (even ? 8 : 5) * op_int(rig, 0, 1);
     c.residual = op_reals(rig, (int64_t)rows * d, OP_PICK(rig, ((const float[]){1e-3f, 1, 300})));
     c.delta = op_reals(rig, (int64_t)rows * d, 1);
     c.gain = op_reals(rig, d, 1);
@@ -275,22 +276,25 @@ static void add_norm_case(struct op_rig *rig, enum dtype activation, int32_t row
 }
 
 void op_check_add_norm(struct op_rig *rig) {
+    static const int32_t wide[] = {896, 1024, 2048, 2056, 4096, 5120, 8192, 8200};
     for (size_t a = 0; a < sizeof activations / sizeof *activations; a++) {
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
             for (int i = 0; i < 4; i++)
                 add_norm_case(rig, activations[a], OP_PICK(rig, row_counts), widths[w]);
         add_norm_case(rig, activations[a], 3, 4865);
+        for (size_t w = 0; w < sizeof wide / sizeof *wide; w++)
+            add_norm_case(rig, activations[a], op_int(rig, 1, 3), wide[w]);
     }
 }
 
 /* ---- gather_rows ---- */
 
 static float *gather_run(struct op_rig *rig, struct op_target *target, enum dtype type, int32_t d,
-                         const float *x, const struct op_step *step) {
+                         int32_t gap, const float *x, const struct op_step *step) {
     struct device *device = target->device;
     struct step on = op_step_on(target, step);
-    struct tensor from = op_tensor(target, type, on.n_row, d, d + 3, x, false);
-    struct tensor y = op_tensor(target, type, on.n_out, d, d + 1, NULL, true);
+    struct tensor from = op_tensor(target, type, on.n_row, d, d + 3 * gap, x, false);
+    struct tensor y = op_tensor(target, type, on.n_out, d, d + gap, NULL, true);
     device->ops->gather_rows(device, &y, &from, &on);
     float *values = op_values(rig, target, &y);
     op_release(rig, target);
@@ -301,6 +305,7 @@ void op_check_gather(struct op_rig *rig) {
     for (int i = 0; i < 60; i++) {
         enum dtype type = activations[i % 3];
         int32_t d = OP_PICK(rig, widths), n_seq = op_int(rig, 1, 9), before[9], rows[9];
+        int32_t gap = OP_PICK(rig, ((const int32_t[]){0, 1, 8}));
         for (int32_t s = 0; s < n_seq; s++) {
             before[s] = op_int(rig, 0, 20);
             rows[s] = OP_PICK(rig, ((const int32_t[]){1, 1, 4, 13}));
@@ -315,11 +320,11 @@ void op_check_gather(struct op_rig *rig) {
                      step.host.n_row, d);
         const struct op_case ask = {.activation = type};
         op_supported(rig, &rig->ref, OP_GATHER_ROWS, &ask);
-        float *want = gather_run(rig, &rig->ref, type, d, x, &step);
+        float *want = gather_run(rig, &rig->ref, type, d, gap, x, &step);
         for (int t = 0; t < rig->n_targets; t++) {
             struct op_target *target = &rig->targets[t];
             if (!op_supported(rig, target, OP_GATHER_ROWS, &ask)) continue;
-            float *got = gather_run(rig, target, type, d, x, &step);
+            float *got = gather_run(rig, target, type, d, gap, x, &step);
             op_equal(rig, target, "y", got, want,
                      (size_t)step.host.n_out * (size_t)d * sizeof *got);
             free(got);
