@@ -41,7 +41,7 @@ static bool wants(const struct cuda *c) {
     return c->params.gemm != GEMM_OWN && (c->bounds.n_row > FEW_ROWS || c->bounds.n_out > FEW_ROWS);
 }
 
-static int create(struct cuda *c, struct lt *lt, struct err *err) {
+static int create(struct lt *lt, struct err *err) {
     int code = lt_load(&lt->api, err);
     if (code) return code;
     cublasStatus_t status = lt->api.create(&lt->handle);
@@ -55,7 +55,7 @@ int cuda_lt_open(struct cuda *c, struct err *err) {
     if (lt_of(c) || !wants(c)) return 0;
     struct lt *lt = must_alloc(sizeof *lt);
     engine_of(c)->lt = lt;
-    int code = create(c, lt, &why);
+    int code = create(lt, &why);
     if (!code) return 0;
     cuda_lt_close(c);
     if (code == ERR_UNSUPPORTED && c->params.gemm == GEMM_AUTO) return 0;

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuBLASLt's descriptors, which need no GPU: what we ask for is what the library says back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "kernels/cuda/lt_desc.h"
+
+#ifdef CUDA_LT_HEADER
+static struct lt_api api;
+
+static int64_t of_layout(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t which) {
+    int64_t v = 0;
+    size_t written;
+    assert_int_equal(api.layout_get(layout, which, &v, sizeof v, &written), 0);
+    return v;
+}
+static int32_t type_of_layout(cublasLtMatrixLayout_t layout) {
+    int32_t v = -1;
+    size_t written;
+    assert_int_equal(api.layout_get(layout, CUBLASLT_MATRIX_LAYOUT_TYPE, &v, sizeof v, &written),
+                     0);
+    return v;
+}
+static int32_t of_desc(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t which) {
+    int32_t v = -1;
+    size_t written;
+    assert_int_equal(api.desc_get(desc, which, &v, sizeof v, &written), 0);
+    return v;
+}
+
+static void expect_layout(cublasLtMatrixLayout_t layout, int64_t rows, int64_t cols, int64_t ld,
+                          cudaDataType_t type) {
+    assert_int_equal(of_layout(layout, CUBLASLT_MATRIX_LAYOUT_ROWS), rows);
+    assert_int_equal(of_layout(layout, CUBLASLT_MATRIX_LAYOUT_COLS), cols);
+    assert_int_equal(of_layout(layout, CUBLASLT_MATRIX_LAYOUT_LD), ld);
+    assert_int_equal(type_of_layout(layout), type);
+}
+
+/* 512 rows times a weight of 300 rows and 100 columns, padded to 128. */
+static void row_major_is_transposed(void **state) {
+    (void)state;
+    struct lt_problem p;
+    const struct lt_shape shape = {.m = 512,
+                                   .n = 300,
+                                   .k = 100,
+                                   .ldx = 104,
+                                   .ldw = 128,
+                                   .ldy = 304,
+                                   .in = DT_BF16,
+                                   .out = DT_F32,
+                                   .bias = true,
+                                   .room_bytes = 1 << 20};
+    assert_true(lt_problem_open(&api, &p, &shape));
+    expect_layout(p.w, 100, 300, 128, CUDA_R_16BF);
+    expect_layout(p.x, 100, 512, 104, CUDA_R_16BF);
+    expect_layout(p.y, 300, 512, 304, CUDA_R_32F);
+    assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_TRANSA), CUBLAS_OP_T);
+    assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_TRANSB), CUBLAS_OP_N);
+    assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE), CUBLASLT_EPILOGUE_BIAS);
+    assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), CUDA_R_32F);
+    const float bias = 0, *read = NULL;
+    size_t written;
+    assert_true(lt_problem_bias(&api, &p, &bias));
+    assert_int_equal(
+        api.desc_get(p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &read, sizeof read, &written), 0);
+    assert_ptr_equal(read, &bias);
+    lt_problem_close(&api, &p);
+    assert_null(p.desc);
+}
+
+static void f32_is_full_f32(void **state) {
+    (void)state;
+    struct lt_problem p;
+    const struct lt_shape shape = {.m = 65,
+                                   .n = 16,
+                                   .k = 64,
+                                   .ldx = 64,
+                                   .ldw = 64,
+                                   .ldy = 16,
+                                   .in = DT_F32,
+                                   .out = DT_F32,
+                                   .room_bytes = 0};
+    assert_true(lt_problem_open(&api, &p, &shape));
+    assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE), CUBLAS_COMPUTE_32F);
+    assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE), CUBLASLT_EPILOGUE_DEFAULT);
+    lt_problem_close(&api, &p);
+}
+
+static void a_wrong_name_is_told(void **state) {
+    (void)state;
+    struct lt_api none;
+    struct err err = {0};
+    setenv("BENCH_CUBLASLT", "/no/such/library", 1);
+    assert_int_equal(lt_load(&none, &err), ERR_UNSUPPORTED);
+    unsetenv("BENCH_CUBLASLT");
+    assert_non_null(strstr(err.text, "/no/such/library"));
+    assert_non_null(strstr(err.text, "BENCH_CUBLASLT"));
+}
+
+int main(void) {
+    struct err err = {0};
+    if (lt_load(&api, &err)) {
+        fprintf(stderr, "SKIPPED: %s\n", err.text);
+        return 77;
+    }
+    assert_true(api.version() >= 120000);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(row_major_is_transposed),
+        cmocka_unit_test(f32_is_full_f32),
+        cmocka_unit_test(a_wrong_name_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#else
+int main(void) {
+    fputs("SKIPPED: this build has no cuda device with cublasLt.h (-DBENCH_CUDA=on)\n", stderr);
+    return 77;
+}
+#endif
