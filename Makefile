@@ -14,6 +14,7 @@ gpu-bundle:
 	tools/gpu-bundle.sh
 docs:
 	./bench docs docs
+	python3 tools/cuda_bounds.py --write
 clean:
 	rm -rf build
 .PHONY: all check lint bench gpu-bundle docs clean

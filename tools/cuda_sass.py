@@ -93,6 +93,11 @@ def _memory_clocks(i):
     return 1 if i.base == "SHFL" else 0
 
 
+def shared_clocks(body):
+    """Of shared memory alone, without what else goes through its pipe."""
+    return sum(_memory_clocks(i) for i in body if i.base in ("LDS", "STS", "LDSM", "LDGSTS"))
+
+
 def pipe_clocks(body, device):
     """{pipe: clocks of an SM per pass of one warp through the body}."""
     n = collections.Counter(i.base for i in body)
@@ -112,9 +117,14 @@ def pipe_clocks(body, device):
     }
 
 
-def stream_clocks(body, device):
-    """Clocks of an SM's share of memory bandwidth for what a pass of one warp streams."""
-    streamed = 512 * sum(map(is_stream_load, body))
+def _load_bytes(i):
+    return 512 if ".128" in i.op else 256 if ".64" in i.op else 0  # of a warp; narrower ones are scales and indices
+
+
+def stream_clocks(body, device, all_loads=False):
+    """Clocks of an SM's share of memory bandwidth for what a pass of one warp streams. all_loads: also by plain loads of 8
+    bytes and more, where a loop reads nothing else through them."""
+    streamed = sum(_load_bytes(i) for i in body if is_stream_load(i) or (all_loads and i.base == "LDG"))
     return streamed / (device.hbm_bytes_per_s / device.sm_count / device.clock_hz)
 
 

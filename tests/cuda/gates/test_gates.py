@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled kernels keep what their cards promise, and a promise that is broken is found."""
+# ctest: timeout 900
+import dataclasses
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools"))
+import cuda_build  # noqa: E402
+import cuda_cards  # noqa: E402
+import cuda_devices  # noqa: E402
+import cuda_gates  # noqa: E402
+import cuda_sass  # noqa: E402
+
+failed = []
+H200 = cuda_devices.Device("h200")
+
+
+def check(condition, sentence):
+    if not condition:
+        failed.append(sentence)
+
+
+def occupancy():
+    """As cuda_occupancy.h answered for these, limits on registers, shared memory and threads among them."""
+    for threads, registers, shared, want in ((256, 28, 128, 8), (128, 64, 8320, 8), (128, 70, 20480, 7), (128, 31, 0, 16),
+                                             (256, 128, 4096, 2), (128, 255, 96 * 1024, 2), (1024, 65, 0, 0), (128, 32, 232449, 0)):
+        got, _ = H200.resident_blocks(threads, registers, shared)
+        check(got == want, f"{threads} threads of {registers} registers and {shared} bytes: {got} blocks, not {want}")
+
+
+LISTING = """
+		Function : some_kernel
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+        /*0010*/              @!PT LDS RZ, [RZ] ;
+        /*0020*/                   LDG.E.NA.LTC256B.128.CONSTANT R20, desc[UR6][R30.64] ;
+        /*0030*/               @P1 HMMA.16816.F32.BF16 R4, R8, R12, R4 ;
+        /*0040*/                   LDL R3, [R1] ;
+        /*0050*/               @P0 BRA 0x20 ;
+        /*0060*/                   EXIT ;
+        /*0070*/                   BRA 0x70 ;
+"""
+REMARKS = """ptxas info    : Compiling entry function 'some_kernel' for 'sm_90'
+ptxas info    : Function properties for some_kernel
+    16 bytes stack frame, 24 bytes spill stores, 32 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers, 64 bytes smem
+"""
+
+
+def reading():
+    code = cuda_sass.functions(LISTING)["some_kernel"]
+    check(len(code) == 7, "instructions under @!PT never run")
+    hot = cuda_sass.hot_loop(code)
+    check(hot and [i.base for i in hot] == ["LDG", "HMMA", "LDL", "BRA"], f"the loop is {hot}")
+    check(sum(map(cuda_sass.is_stream_load, code)) == 1 and sum(map(cuda_sass.is_local, code)) == 1, "kinds of instructions")
+    check(cuda_sass.pipe_clocks(hot, H200)["issue"] == 1, "four instructions are one clock of issue")
+    check(abs(cuda_sass.stream_clocks(hot, H200) - 27.9) < 0.1, "512 bytes are 28 clocks of an SM's share of 4.8 TB/s")
+    r = cuda_sass.resources(REMARKS)["some_kernel"]
+    check((r.stack, r.spill, r.registers, r.shared) == (16, 56, 40, 64), f"remarks: {r}")
+
+
+def broken_promises(cards, with_code):
+    """The test's own test: cards that promise too much."""
+    card = next(c for c in cards if c.name == "linear_bf16_1")
+    _, remarks = cuda_build.cubin(cuda_build.SOURCE / "kernels/cuda/linear.cu", 90)
+    resources = cuda_sass.resources(remarks)[card.name]
+    code = cuda_sass.functions(cuda_build.listing(cuda_build.SOURCE / "kernels/cuda/linear.cu", 90))[card.name] if with_code else None
+
+    def found(words, resources=resources, **changes):
+        row = cuda_gates.measure(dataclasses.replace(card, **changes), 90, H200, resources, code)
+        check(any(words in b for b in row.broken), f"not found: {words} with {changes}: {row.broken}")
+    found("registers, 8 allowed", regs_max=8)
+    found("blocks an SM", min_blocks=9)
+    found("bytes in flight", stages=1)
+    found("bytes spilled", dataclasses.replace(resources, spill=8))
+    found("blocks an SM (shared)", smem=200 * 1024)
+    if with_code:
+        found("loads of 128 bits", ldg128_min=10000)
+        found("tensor instructions", hmma_min=10000)
+        local = [cuda_sass.Instruction(cuda_sass.hot_loop(code)[0].address, "", "LDL", "R1, [R1]")] * 8
+        at = code.index(cuda_sass.hot_loop(code)[1])
+        row = cuda_gates.measure(card, 90, H200, resources, code[:at] + local + code[at:])
+        check(any("spilled values" in b for b in row.broken), "spills in the hot loop are not found")
+        slow = [cuda_sass.Instruction(local[0].address, "", "MUFU.EX2", "R1, R1")] * 400
+        row = cuda_gates.measure(card, 90, H200, resources, code[:at] + slow + code[at:])
+        check(any("of memory's time" in b for b in row.broken), "a busy pipe is not found")
+
+
+def kernels(cards, with_code):
+    rows, wrong = cuda_gates.all_rows(cards, sorted(cuda_gates.DEVICES), with_code)
+    cuda_gates.print_table(rows)
+    failed.extend(wrong)
+    failed.extend(f"{r.card.name} (sm_{r.arch}): {b}" for r in rows for b in r.broken)
+    names = {c.name for c in cards}
+    for (name, arch), gates in cuda_gates.EXCEPTIONS.items():
+        check(name in names and all(reason for _, reason in gates.values()), f"the exception {name} {arch} is of no kernel")
+
+
+occupancy()
+reading()
+try:
+    cuda_build.toolkit("nvcc")
+except cuda_build.Missing as missing:
+    print("SKIPPED part:", missing, file=sys.stderr)
+    sys.exit(1 if failed else 77)
+try:
+    cuda_build.cuobjdump()
+    lister = True
+except cuda_build.Missing as missing:
+    print("without the listing of machine code:", missing, file=sys.stderr)
+    lister = False
+all_cards = cuda_cards.cards()
+kernels(all_cards, lister)
+broken_promises(all_cards, lister)
+for sentence in failed:
+    print("FAILED:", sentence)
+sys.exit(1 if failed else 0)
