@@ -53,8 +53,9 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
     const int piece, run;     // that a thread copies: one piece of rows run ... run + RUN - 1
     const bool together;      // 8 positions from a multiple of 8 lie together in the cache
     int64_t run_place;        // of the run, in the tile of keys that is on its way or here
-    uint16_t *q, *k, *v;      // (ROWS, D), (KEYS, D), (KEYS, D), swizzled
-    float *k_scale, *v_scale; // (KEYS)
+    const int by_16, by_8;    // what a lane names to ldmatrix: rows 0 ... 15 of a piece and of the
+                              // next, or rows 0 ... 7 of both, then 8 ... 15
+    const int to;             // where a thread's run goes
     float m[MT][2], l[MT][2]; // of rows g and g + 8
     float s[MT][KEYS / 8][4], o[MT][PIECES][4];
 
@@ -62,12 +63,9 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
         : a(a), r(r), head(head), warp(int(threadIdx.x) / 32), lane(int(threadIdx.x) % 32),
           g(lane / 4), t(lane % 4), piece(int(threadIdx.x) % PIECES),
           run(int(threadIdx.x) / PIECES * RUN),
-          together(a.block % 8 == 0 || (!a.table && a.window == 0)) {
-        q = dynamic_shared<uint16_t>();
-        k = q + ROWS * D;
-        v = k + KEYS * D;
-        k_scale = reinterpret_cast<float *>(v + KEYS * D);
-        v_scale = k_scale + KEYS;
+          together(a.block % 8 == 0 || (!a.table && a.window == 0)),
+          by_16(offset_of(lane % 16, lane / 16)),
+          by_8(offset_of(lane % 8 + lane / 16 * 8, lane / 8 % 2)), to(offset_of(run, piece)) {
 #pragma unroll
         for (int i = 0; i < MT; i++) {
             m[i][0] = m[i][1] = NOTHING;
@@ -79,8 +77,19 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
         }
     }
 
-    static __device__ __forceinline__ uint16_t *at(uint16_t *tile, int row, int of_row) {
-        return tile + row * D + (of_row ^ (row & 7)) * 8;
+    /* Bytes of shared memory. Row r of a tile has its piece p at place p ^ (r & 7); so going to
+       another piece flips bits of an offset, and going down by a multiple of 8 rows adds to it. */
+    static constexpr int PITCH = 2 * D, K_AT = ROWS * PITCH, V_AT = K_AT + KEYS * PITCH,
+                         SCALES_AT = V_AT + KEYS * PITCH;
+    static __device__ __forceinline__ int offset_of(int row, int p) {
+        return row * PITCH + (p ^ (row & 7)) * 16;
+    }
+    static __device__ __forceinline__ unsigned char *shared(int offset) {
+        return dynamic_shared<unsigned char>() + offset;
+    }
+    /* A piece further by an even number, whose lowest bit the offset already has. */
+    static __device__ __forceinline__ int further(int offset, int pieces) {
+        return (offset ^ (pieces % 8 * 16)) + pieces / 8 * 128;
     }
     /* Row of the block of accumulator half h of tile i. */
     __device__ __forceinline__ int row_of(int i, int h) const {
@@ -96,7 +105,7 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
         for (int i = 0; i < ROWS * PIECES / THREADS; i++) {
             const int row = int(threadIdx.x) / PIECES + i * (THREADS / PIECES);
             const bool ok = row < r.rows && piece * 8 < a.d;
-            copy_async_16(at(q, row, piece), from + (ok ? row * a.q_stride : 0), ok);
+            copy_async_16(shared(offset_of(row, piece)), from + (ok ? row * a.q_stride : 0), ok);
         }
     }
 
@@ -110,48 +119,62 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
                           int8::pair(__byte_perm(codes.y, 0, 0x4342)));
     }
 
+    __device__ __forceinline__ int row_of_run(int i) const { return (to ^ (i * 16)) + i * PITCH; }
+
     /* Keys or values of the tile from `first`; zeros past the sequence's end and the head's. */
-    __device__ __forceinline__ void fetch(uint16_t *tile, const void *cache, int first) {
+    __device__ __forceinline__ void fetch(int tile, const void *cache, int first) {
         const int n = piece * 8 < a.d ? min(RUN, r.len - first - run) : 0; // rows to copy
         const char *base = static_cast<const char *>(cache) + piece * 8 * T::BYTES;
         const int64_t pitch = int64_t(a.d) * T::BYTES;
+        if (together) {
+            fetch_run(tile, base + run_place * pitch, pitch, n);
+            return;
+        }
+#pragma unroll 1
+        for (int i = 0; i < RUN; i++) {
+            const char *from = base + (i < n ? place_of(first + run + i) * pitch : 0);
+            if constexpr (T::BYTES == 1)
+                put_codes(tile + row_of_run(i), load_codes(from, i < n));
+            else
+                copy_async_16(shared(tile + row_of_run(i)), from, i < n);
+        }
+    }
+    __device__ __forceinline__ void fetch_run(int tile, const char *from, int64_t pitch, int n) {
         if constexpr (T::BYTES == 1) {
             uint2 codes[RUN];
 #pragma unroll
-            for (int i = 0; i < RUN; i++) {
-                const int64_t from = together ? run_place + i : place_of(first + run + i);
-                codes[i] = make_uint2(0, 0);
-                if (i < n) codes[i] = *reinterpret_cast<const uint2 *>(base + from * pitch);
-            }
+            for (int i = 0; i < RUN; i++) codes[i] = load_codes(from + i * pitch, i < n);
 #pragma unroll
-            for (int i = 0; i < RUN; i++)
-                *reinterpret_cast<uint4 *>(at(tile, run + i, piece)) = widen(codes[i]);
-        } else if (together) {
-            const char *from = base + run_place * pitch;
-#pragma unroll
-            for (int i = 0; i < RUN; i++)
-                copy_async_16(at(tile, run + i, piece), from + (i < n ? i * pitch : 0), i < n);
+            for (int i = 0; i < RUN; i++) put_codes(tile + row_of_run(i), codes[i]);
         } else {
-#pragma unroll 1
-            for (int i = 0; i < RUN; i++) {
-                const int64_t from = i < n ? place_of(first + run + i) : 0;
-                copy_async_16(at(tile, run + i, piece), base + from * pitch, i < n);
-            }
+#pragma unroll
+            for (int i = 0; i < RUN; i++)
+                copy_async_16(shared(tile + row_of_run(i)), from + (i < n ? i * pitch : 0), i < n);
         }
     }
-    __device__ __forceinline__ void fetch_scales(float *to, const float *from, int first) {
-        const int key = first + int(threadIdx.x);
-        if (int(threadIdx.x) < KEYS) to[threadIdx.x] = key < r.len ? from[place_of(key)] : 0;
+    static __device__ __forceinline__ uint2 load_codes(const char *from, bool ok) {
+        return ok ? *reinterpret_cast<const uint2 *>(from) : make_uint2(0, 0);
+    }
+    static __device__ __forceinline__ void put_codes(int offset, uint2 codes) {
+        *reinterpret_cast<uint4 *>(shared(offset)) = widen(codes);
+    }
+    __device__ __forceinline__ void fetch_scales(int at, const float *from, int first) {
+        const int i = int(threadIdx.x), key = first + i;
+        if (i < KEYS) *scale(at + i) = key < r.len ? from[place_of(key)] : 0;
+    }
+    /* Of keys, then of values. */
+    static __device__ __forceinline__ float *scale(int i) {
+        return reinterpret_cast<float *>(shared(SCALES_AT)) + i;
     }
     __device__ __forceinline__ void fetch_keys(int first) {
         run_place = place_of(min(first + run, r.len - 1));
-        fetch(k, a.k, first);
-        if (T::SCALED) fetch_scales(k_scale, a.k_scale, first);
+        fetch(K_AT, a.k, first);
+        if (T::SCALED) fetch_scales(0, a.k_scale, first);
         copy_async_commit();
     }
     __device__ __forceinline__ void fetch_values(int first) {
-        fetch(v, a.v, first);
-        if (T::SCALED) fetch_scales(v_scale, a.v_scale, first);
+        fetch(V_AT, a.v, first);
+        if (T::SCALED) fetch_scales(KEYS, a.v_scale, first);
         copy_async_commit();
     }
     static __device__ __forceinline__ void arrived() {
@@ -173,11 +196,11 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
             uint32_t x[MT][4];
 #pragma unroll
             for (int i = 0; i < MT; i++)
-                ldmatrix_x4(x[i], at(q, (warp * MT + i) * 16 + lane % 16, 2 * c + lane / 16));
+                ldmatrix_x4(x[i], shared(further(by_16, 2 * c) + (warp * MT + i) * 16 * PITCH));
 #pragma unroll
             for (int n = 0; n < KEYS / 16; n++) {
                 uint32_t y[4];
-                ldmatrix_x4(y, at(k, n * 16 + lane % 8 + lane / 16 * 8, 2 * c + lane / 8 % 2));
+                ldmatrix_x4(y, shared(further(by_8, 2 * c) + K_AT + n * 16 * PITCH));
 #pragma unroll
                 for (int i = 0; i < MT; i++) {
                     T::mma(s[i][2 * n], x[i][0], x[i][1], x[i][2], x[i][3], y[0], y[1]);
@@ -188,7 +211,7 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
         if (T::SCALED) {
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++) {
-                const float even = k_scale[8 * n + 2 * t], odd = k_scale[8 * n + 2 * t + 1];
+                const float even = *scale(8 * n + 2 * t), odd = *scale(8 * n + 2 * t + 1);
 #pragma unroll
                 for (int i = 0; i < MT; i++) {
                     s[i][n][0] *= even;
@@ -237,8 +260,8 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
             float y = exp2_fast(fmaf(s[i][n][2 * h + 1], a.scale_log2, -base));
             l[i][h] += x + y;
             if (T::SCALED) {
-                x *= v_scale[8 * n + 2 * t];
-                y *= v_scale[8 * n + 2 * t + 1];
+                x *= *scale(KEYS + 8 * n + 2 * t);
+                y *= *scale(KEYS + 8 * n + 2 * t + 1);
             }
             p[i][n][h] = T::pack(x, y);
         }
@@ -250,7 +273,7 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
 #pragma unroll
             for (int n = 0; n < D / 16; n++) {
                 uint32_t y[4];
-                ldmatrix_x4_trans(y, at(v, c * 16 + lane % 16, 2 * n + lane / 16));
+                ldmatrix_x4_trans(y, shared(further(by_16, 2 * n) + V_AT + c * 16 * PITCH));
 #pragma unroll
                 for (int i = 0; i < MT; i++) {
                     const uint32_t(&x)[2] = p[i][2 * c], (&z)[2] = p[i][2 * c + 1];
