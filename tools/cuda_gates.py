@@ -22,7 +22,14 @@ TENSOR_SHARE = 0.90  # of mma.sync's rate that prefill attention can reach
 # 9.0 and the page table's copies come on top; above 100 % tensor units would wait.
 SHARED_SHARE = 1.0
 # Gates that one kernel may miss by so much, and why: {(kernel, architecture): {gate: (limit, reason)}}.
-EXCEPTIONS = {}
+_BEFORE_THE_LOOP = "at 255 registers, before and after the loop of 64 rows; none in it, and none on 9.0"
+EXCEPTIONS = {
+    ("linear_bf16_8", 80): {"spill": (40, _BEFORE_THE_LOOP)},
+    ("linear_f16_8", 80): {"spill": (40, _BEFORE_THE_LOOP)},
+    ("attention_decode_int8_64", 90): {"pipe": (0.75, "a tile of 16 keys is 2 KB, but its softmax costs what one of 8 KB does")},
+    ("attention_decode_int8_wide", 90): {"in_flight": (32 * 1024, "two tiles of a byte a value; the registers of 16 query heads "
+                                                       "leave no room for a third block")},
+}
 
 
 def streams(card):

@@ -2,7 +2,9 @@
 """The compiled kernels keep what their cards promise, and a promise that is broken is found."""
 # ctest: timeout 900
 import dataclasses
+import os
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools"))
@@ -86,6 +88,22 @@ def broken_promises(cards, with_code):
         check(any("of memory's time" in b for b in row.broken), "a busy pipe is not found")
 
 
+def listed_by_bench(cards):
+    """`bench list kernels` tells the same."""
+    bench = os.environ.get("BENCH")
+    if not bench or not os.access(bench, os.X_OK):
+        return
+    p = subprocess.run([bench, "list", "kernels", "--format", "tsv"], capture_output=True, text=True)
+    head, *rows = [line.split("\t") for line in p.stdout.splitlines()] or [[]]
+    columns = ["name" if h == "kernel" else h for h in head]
+    told = {row[0]: dict(zip(columns, row)) for row in rows}
+    check(set(told) == {c.name for c in cards}, "bench lists other kernels: rebuild it, or see cuda_cards.py")
+    for c in cards:
+        for key, value in told.get(c.name, {}).items():
+            own = getattr(c, key)
+            check(value == own if isinstance(own, str) else float(value) == own, f"{c.name}: {key} is {value} to bench, {own} here")
+
+
 def kernels(cards, with_code):
     rows, wrong = cuda_gates.all_rows(cards, sorted(cuda_gates.DEVICES), with_code)
     cuda_gates.print_table(rows)
@@ -110,6 +128,7 @@ except cuda_build.Missing as missing:
     print("without the listing of machine code:", missing, file=sys.stderr)
     lister = False
 all_cards = cuda_cards.cards()
+listed_by_bench(all_cards)
 kernels(all_cards, lister)
 broken_promises(all_cards, lister)
 for sentence in failed:

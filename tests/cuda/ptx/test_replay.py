@@ -2,7 +2,6 @@
 """What the emulated device launched, replayed from nvcc's PTX: the op tests run once more, record their smallest launches of
 every kernel, and each must leave the same memory. Needs a build with BENCH_CUDA=emu."""
 # ctest: timeout 900
-# ctest: serial
 import os
 import pathlib
 import subprocess
