@@ -22,7 +22,7 @@
 enum { PART_GEMM, PART_MLP, PART_ATTENTION };
 
 struct blocks_params {
-    int part, type, kv_type;
+    int part, type, kv_type, activation;
     int64_t batch, tokens, context, d, f, heads;
 };
 struct blocks_self {
@@ -111,6 +111,14 @@ static const struct option params[] = {
      .words = kv_type_names,
      .unit = "",
      .help = "Element type of the cache."},
+    {.key = "activation",
+     .type = OPT_WORD,
+     PARAM(activation),
+     .def = "f32",
+     .words = float_names,
+     .unit = "",
+     .help =
+         "Element type of inputs and outputs; a GPU multiplies bf16 and quantized matrices with bf16, f16 with f16."},
     {0},
 };
 static const struct phase phases[] = {{"block", "row"}, {0}};
@@ -136,7 +144,8 @@ static struct model_config config_of(const struct blocks_params *p) {
                                             .d_h = p->d / p->heads,
                                             .d_ff = p->f,
                                             .vocab = 2},
-                                  .params = {.type = p->type, .kv_type = p->kv_type}};
+                                  .params = {.type = p->type, .kv_type = p->kv_type},
+                                  .activation = (enum dtype)p->activation};
     return config;
 }
 
@@ -146,6 +155,10 @@ static struct cache_spec cache_of(const struct blocks_params *p) {
 }
 
 static int64_t rows_of(const struct blocks_params *p) { return p->batch * p->tokens; }
+
+static int64_t activation_size(const struct blocks_params *p) {
+    return dtype_bits((enum dtype)p->activation) / 8;
+}
 
 /* The seeds' model, with element sizes. */
 static struct block_cost cost_of(const struct blocks_params *p, double weight_size, double kv_size,
@@ -192,16 +205,16 @@ static void plan(const void *params_, const struct model_config *unused, struct 
     const struct blocks_params *p = params_;
     const struct model_config config = config_of(p);
     const struct cache_spec spec = cache_of(p);
-    const double size = sizeof(float); /* of an activation */
+    const int64_t size = activation_size(p);
     struct work *work = &plan->work[0];
-    struct block_cost cost = cost_of(p, 0, 0, size);
+    struct block_cost cost = cost_of(p, 0, 0, (double)size);
     int64_t rows = rows_of(p), scales;
     (void)unused;
     work->flops = cost.flops;
     work->bytes[MEM_ACTIVATION] = cost.activation_bytes;
     work->items = (double)rows;
     plan->peak_bytes = 0;
-    plan->binding_type = DT_F32;
+    plan->binding_type = config.activation;
     if (p->part == PART_ATTENTION) {
         double token_bytes = (double)model_kv_bytes_per_token(&config, &scales);
         work->flops =
@@ -209,7 +222,7 @@ static void plan(const void *params_, const struct model_config *unused, struct 
         work->bytes[MEM_KV] = (double)(p->batch * p->context) * token_bytes;
         work->bytes[MEM_SCALE] = (double)(p->batch * p->context) * (double)scales;
         cache_bytes(&config, &spec, plan->bytes);
-        plan->bytes[MEM_ACTIVATION] = (int64_t)sizeof(float) * 2 * rows * p->d;
+        plan->bytes[MEM_ACTIVATION] = size * 2 * rows * p->d;
         plan->bytes[MEM_STATE] += (int64_t)step_bytes((int32_t)p->batch, (int32_t)rows, 0);
         return;
     }
@@ -219,14 +232,16 @@ static void plan(const void *params_, const struct model_config *unused, struct 
         add_matrix(plan, &config, p->d, p->f);
     }
     plan->bytes[MEM_ACTIVATION] =
-        (int64_t)sizeof(float) * rows * (p->part == PART_MLP ? 2 * p->d + p->f : p->d + p->f);
+        size * rows * (p->part == PART_MLP ? 2 * p->d + p->f : p->d + p->f);
 }
 
 static int create(struct blocks_self *self, struct tensor *t, int64_t rows, int64_t cols,
                   const char *what, struct err *err) {
-    size_t bytes = sizeof(float) * (size_t)(rows * cols);
-    *t = (struct tensor){
-        .type = DT_F32, .rows = (int32_t)rows, .cols = (int32_t)cols, .stride = cols};
+    size_t bytes = (size_t)(activation_size(&self->params) * rows * cols);
+    *t = (struct tensor){.type = (enum dtype)self->params.activation,
+                         .rows = (int32_t)rows,
+                         .cols = (int32_t)cols,
+                         .stride = cols};
     t->data = device_alloc(self->device, bytes, MEM_ACTIVATION, what);
     return t->data ? 0 : err_set(err, ERR_MEMORY, "no memory for %s (%zu bytes)", what, bytes);
 }
@@ -257,7 +272,7 @@ static int supported(struct blocks_self *self, struct err *err) {
     const struct op_case op_case = {.weight = format->type,
                                     .scale = format->scale,
                                     .group = model_group(&config.params),
-                                    .activation = DT_F32,
+                                    .activation = config.activation,
                                     .kv = model_kv_type(&config.params),
                                     .epilogue =
                                         self->params.part == PART_MLP ? EPI_SWIGLU : EPI_NONE};
@@ -321,7 +336,7 @@ static int prepare_attention(struct blocks_self *self, struct err *err) {
     if (code) return code;
     self->scale = 1.0f / sqrtf((float)config.shape.d_h);
     fill_cache(self);
-    fill_uniform(self->device, self->x.data, DT_F32, rows * p->d, run_seed(self->run));
+    fill_uniform(self->device, self->x.data, self->x.type, rows * p->d, run_seed(self->run));
     return 0;
 }
 
@@ -335,7 +350,8 @@ static int prepare_linear(struct blocks_self *self, struct err *err) {
     if (!code) code = create(self, &self->x, rows, p->d, "x", err);
     if (!code && mlp) code = create(self, &self->hidden, rows, p->f, "hidden", err);
     if (!code) code = create(self, &self->y, rows, mlp ? p->d : p->f, "y", err);
-    if (!code) fill_uniform(self->device, self->x.data, DT_F32, rows * p->d, run_seed(self->run));
+    if (!code)
+        fill_uniform(self->device, self->x.data, self->x.type, rows * p->d, run_seed(self->run));
     return code;
 }
 
@@ -523,7 +539,7 @@ const struct workload workload_blocks = {
         "intermediates left out); attention 4BSTD and 4BSD + 4BTD (K and V both D wide, no "
         "causal halving, no projections, no softmax). They are the metrics formula_*.\n\n"
         "The row's own ledger, from which rates, MBU and MFU follow, counts what really runs: "
-        "matrices and cache in their element types, activations in f32, and for attention "
+        "matrices, cache and activations in their element types, and for attention "
         "only the pairs that a causal mask leaves; for T = 1 these are all. So its intensity "
         "lies below the formula's where activations weigh.\n\n"
         "Expect: gemm and mlp rise with the rows B T until they meet the ridge point; "

@@ -14,7 +14,7 @@ enum { PHASE_TRANSFER, PHASE_ARITHMETIC };
 enum { GRAIN = 4096, FLOP_GRAIN = 1 << 22 }; /* kernels/ops.h: sizes that the ops take */
 
 struct ceiling_params {
-    int op, type;
+    int op, type, activation;
     int64_t bytes, flops, rows, depth, width;
 };
 struct ceiling_self {
@@ -56,6 +56,14 @@ static const struct option params[] = {
      .words = weight_format_names,
      .unit = "",
      .help = "fma: element type; gemm: how the matrix is stored."},
+    {.key = "activation",
+     .type = OPT_WORD,
+     PARAM(activation),
+     .def = "f32",
+     .words = float_names,
+     .unit = "",
+     .help =
+         "gemm: element type of x and y; a GPU multiplies bf16 and quantized matrices with bf16, f16 with f16."},
     {.key = "flops",
      .type = OPT_INT,
      PARAM(flops),
@@ -115,6 +123,10 @@ static struct weight_spec matrix_of(const struct ceiling_params *p) {
                                 .group = model_group(&group)};
 }
 
+static enum dtype activation_of(const struct ceiling_params *p) {
+    return (enum dtype)p->activation;
+}
+
 /* Calls of one execution: an execution below some 50 microseconds measures the call, so small
    working sets are passed over until 8 MiB have moved, small products until 2^24 FLOPs are done. */
 static int64_t repeats_of(const struct ceiling_params *p) {
@@ -141,7 +153,7 @@ static void plan(const void *p, const struct model_config *config, struct plan *
     (void)config;
     plan->most_marks = 1;
     plan->peak_bytes = 0;
-    plan->binding_type = ceiling->op == CEILING_FMA ? type_of(ceiling) : DT_F32;
+    plan->binding_type = ceiling->op == CEILING_FMA ? type_of(ceiling) : activation_of(ceiling);
     if (moves(ceiling)) {
         work->bytes[MEM_OTHER] = repeats * (double)(n_buffers(ceiling) * buffer_size(ceiling));
         if (ceiling->op == CEILING_TRIAD)
@@ -155,7 +167,8 @@ static void plan(const void *p, const struct model_config *config, struct plan *
     } else {
         struct weight_spec spec = matrix_of(ceiling);
         int64_t matrix = quant_payload_bytes(&spec) + quant_scale_bytes(&spec);
-        int64_t io = (int64_t)sizeof(float) * ceiling->rows * (ceiling->depth + ceiling->width);
+        int64_t io = dtype_bits(activation_of(ceiling)) / 8 * ceiling->rows *
+                     (ceiling->depth + ceiling->width);
         work->flops =
             repeats * 2 * (double)ceiling->rows * (double)ceiling->depth * (double)ceiling->width;
         work->bytes[MEM_OTHER] = repeats * (double)(matrix + io); /* E25 */
@@ -170,7 +183,7 @@ static int supported(struct device *device, const struct ceiling_params *p, stru
     static const enum op ops[] = {OP_READ, OP_COPY, OP_TRIAD, OP_FMA_PEAK, OP_LINEAR};
     struct op_case op_case = {.weight = type_of(p),
                               .scale = weight_formats[p->type].scale,
-                              .activation = DT_F32,
+                              .activation = activation_of(p),
                               .kv = DT_F32,
                               .group = matrix_of(p).group};
     const char *reason = "";
@@ -185,12 +198,17 @@ static int prepare_gemm(struct ceiling_self *self, struct err *err) {
     struct weight_spec spec = matrix_of(p);
     struct synth_matrix matrix = synth_matrix(run_seed(self->run), 0, spec.cols);
     struct row_source source = {.row = synth_row, .ctx = &matrix};
-    self->x = (struct tensor){
-        .type = DT_F32, .rows = (int32_t)p->rows, .cols = (int32_t)p->depth, .stride = p->depth};
-    self->y = (struct tensor){
-        .type = DT_F32, .rows = (int32_t)p->rows, .cols = (int32_t)p->width, .stride = p->width};
-    size_t x_bytes = sizeof(float) * (size_t)(p->rows * p->depth),
-           y_bytes = sizeof(float) * (size_t)(p->rows * p->width);
+    self->x = (struct tensor){.type = activation_of(p),
+                              .rows = (int32_t)p->rows,
+                              .cols = (int32_t)p->depth,
+                              .stride = p->depth};
+    self->y = (struct tensor){.type = activation_of(p),
+                              .rows = (int32_t)p->rows,
+                              .cols = (int32_t)p->width,
+                              .stride = p->width};
+    const size_t size = (size_t)dtype_bits(activation_of(p)) / 8;
+    size_t x_bytes = size * (size_t)(p->rows * p->depth),
+           y_bytes = size * (size_t)(p->rows * p->width);
     struct step_bounds bounds = {.n_seq = 1,
                                  .n_row = (int32_t)p->rows,
                                  .n_out = 1,
@@ -209,7 +227,8 @@ static int prepare_gemm(struct ceiling_self *self, struct err *err) {
     self->y.data = device_alloc(self->device, y_bytes, MEM_OTHER, "gemm y");
     if (!self->x.data || !self->y.data)
         return err_set(err, ERR_MEMORY, "no memory for %zu bytes of x and y", x_bytes + y_bytes);
-    fill_uniform(self->device, self->x.data, DT_F32, p->rows * p->depth, run_seed(self->run));
+    fill_uniform(self->device, self->x.data, activation_of(p), p->rows * p->depth,
+                 run_seed(self->run));
     return 0;
 }
 
@@ -283,7 +302,7 @@ const struct workload workload_ceiling = {
             "= bytes (half read, half written; a store's own read of its line is not charged); "
             "triad a = b + s c = bytes; fma = `flops`, no bytes; gemm = 2 rows depth width FLOPs, "
             "and the matrix, x and y once (seed E25: 2BDF and 2BD + 2DF + 2BF with 2-byte "
-            "elements; here activations are f32).\n\n"
+            "elements; here in their own type).\n\n"
             "Phases: transfer (item: byte) for read, copy, triad; arithmetic (item: FLOP) for fma "
             "and gemm.\n\n"
             "Its best round is the ceiling for MBU, MFU and the ridge point (seed E26) of the "

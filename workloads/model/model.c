@@ -111,6 +111,7 @@ const struct option shape_options[] = {
 
 const char *const kv_type_names[] = {"f32", "f16", "bf16", "int8", NULL};
 const char *const kv_layout_names[] = {"contiguous", "paged", NULL};
+const char *const float_names[] = {"f32", "f16", "bf16", NULL};
 const char *const activation_names[] = {"auto", "f32", "f16", "bf16", NULL};
 static const enum dtype activation_types[] = {DT_F32, DT_F32, DT_F16, DT_BF16};
 static const enum dtype kv_types[] = {DT_F32, DT_F16, DT_BF16, DT_I8};

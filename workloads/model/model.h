@@ -34,6 +34,7 @@ struct model_params {  /* section [model] */
 };
 extern const struct option model_options[];
 extern const char *const kv_type_names[], *const kv_layout_names[], *const activation_names[];
+extern const char *const float_names[]; /* f32, f16, bf16: the first of enum dtype */
 enum dtype model_kv_type(const struct model_params *);
 const struct weight_format *model_weight_format(const struct model_params *);
 int model_group(const struct model_params
