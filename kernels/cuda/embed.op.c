@@ -9,13 +9,18 @@ static bool is_float(enum dtype type) {
     return type == DT_F32 || type == DT_F16 || type == DT_BF16;
 }
 
+static const char *refusal(const struct op_case *c) {
+    if (!is_float(c->weight) && c->weight != DT_I8 && c->weight != DT_I4 && c->weight != DT_NF4)
+        return "weights are f32, f16, bf16, int8, int4 or nf4";
+    if (c->scale == SCALE_GROUP && c->group != 32 && c->group != 64 && c->group != 128)
+        return "groups of weights are 32, 64 or 128";
+    return is_float(c->activation) ? NULL : "activations are bf16, f16 or f32";
+}
+
 bool cuda_embed_supports(const struct op_case *c, const char **kernel_or_reason) {
-    const bool weight =
-        is_float(c->weight) || c->weight == DT_I8 || c->weight == DT_I4 || c->weight == DT_NF4;
-    *kernel_or_reason = !weight                    ? "weights are f32, f16, bf16, int8, int4 or nf4"
-                        : !is_float(c->activation) ? "activations are bf16, f16 or f32"
-                                                   : "a row per block";
-    return weight && is_float(c->activation);
+    const char *refused = refusal(c);
+    *kernel_or_reason = refused ? refused : "a row per block";
+    return !refused;
 }
 
 int64_t cuda_embed_room(const struct gpu *gpu, const struct step_bounds *bounds) {

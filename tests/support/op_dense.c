@@ -45,7 +45,7 @@ struct linear {
     struct matrix parts[3]; /* stacked: q, k, v; gate and up; or one */
     int n_parts;
     enum epilogue epilogue;
-    enum dtype activation;
+    enum dtype activation, y_type;
     int32_t rows, out, in;
     int64_t x_stride, y_stride;
     float *x, *bias; /* bias may be NULL */
@@ -64,8 +64,7 @@ static float *linear_run(struct op_rig *rig, struct op_target *target, const str
     if (weight) {
         struct tensor x =
             op_tensor(target, c->activation, c->rows, c->in, c->x_stride, c->x, false);
-        struct tensor y =
-            op_tensor(target, c->activation, c->rows, c->out, c->y_stride, NULL, true);
+        struct tensor y = op_tensor(target, c->y_type, c->rows, c->out, c->y_stride, NULL, true);
         float *bias = c->bias ? op_buffer(target, (size_t)c->out * 4, c->bias) : NULL;
         device->ops->linear(device, &y, &x, weight, bias, c->epilogue);
         values = op_values(rig, target, &y);
@@ -75,20 +74,74 @@ static float *linear_run(struct op_rig *rig, struct op_target *target, const str
     return values;
 }
 
-/* One to three matrices on top of each other; for SwiGLU gate and up, as two parts or as one of
- * both. */
+/* One to three matrices on top of each other, two of them of equal height; for SwiGLU gate and up,
+   as two parts or as one of both. */
 static void make_parts(struct op_rig *rig, struct linear *c, const struct weight_format *format,
                        int group) {
     const bool swiglu = c->epilogue == EPI_SWIGLU;
     int32_t left = swiglu ? 2 * c->out : c->out;
     c->n_parts = swiglu ? op_int(rig, 1, 2) : op_int(rig, 0, 2) == 0 && left >= 3 ? 3 : 1;
+    if (!swiglu && left % 2 == 0 && op_int(rig, 0, 4) == 0) c->n_parts = 2;
     for (int i = 0; i < c->n_parts; i++) {
         int32_t rows = left;
         if (i + 1 < c->n_parts)
-            rows = swiglu ? c->out : op_int(rig, 1, left - (c->n_parts - 1 - i));
+            rows = swiglu            ? c->out
+                   : c->n_parts == 2 ? c->out / 2
+                                     : op_int(rig, 1, left - (c->n_parts - 1 - i));
         c->parts[i] = matrix_make(rig, format, group, rows, c->in);
         left -= rows;
     }
+}
+
+/* Row r of all parts as a device computes with it. */
+static void weight_row(const struct linear *c, int64_t r, const float *absmax, float *out) {
+    int part = 0;
+    while (r >= c->parts[part].spec.rows) r -= c->parts[part++].spec.rows;
+    memcpy(out, c->parts[part].w + r * c->in, (size_t)c->in * sizeof *out);
+    quant_roundtrip(&c->parts[part].spec, out, absmax[part]);
+}
+
+/* What a product may lose where a device multiplies quantized weights as bf16: each is off by at
+   most 2^-9 of itself, and not all to one side: nine deviations of their sum, and all of a single
+   one. */
+static float lost(const float *x, const float *w, int32_t n, float *sum) {
+    float squares = 0;
+    *sum = 0;
+    for (int32_t k = 0; k < n; k++) {
+        *sum += x[k] * w[k];
+        squares += x[k] * w[k] * (x[k] * w[k]);
+    }
+    return 0x1p-9f * 4 * sqrtf(squares);
+}
+
+/* NF4's levels are no bf16 numbers, and many rows are worth a product of bf16 only: differences
+   that come of it become none. */
+static void forgive_bf16_weights(const struct linear *c, float *got, const float *want,
+                                 float rtol) {
+    const enum dtype type = c->parts[0].spec.type;
+    if (c->activation != DT_BF16 || (type != DT_NF4 && (type == DT_BF16 || c->rows <= 64))) return;
+    float *gate = must_alloc((size_t)c->in * sizeof *gate);
+    float *up = must_alloc((size_t)c->in * sizeof *up), absmax[3];
+    for (int i = 0; i < c->n_parts; i++) {
+        const struct row_source source = {matrix_row, (void *)(uintptr_t)&c->parts[i]};
+        absmax[i] = quant_absmax(&c->parts[i].spec, &source);
+    }
+    for (int32_t n = 0; n < c->out; n++) {
+        weight_row(c, n, absmax, gate);
+        if (c->epilogue == EPI_SWIGLU) weight_row(c, n + c->out, absmax, up);
+        for (int32_t m = 0; m < c->rows; m++) {
+            const float *x = c->x + (int64_t)m * c->in;
+            float v, u, slack = lost(x, gate, c->in, &v);
+            if (c->epilogue == EPI_SWIGLU) { /* silu's slope is at most 1.1 */
+                const float of_up = lost(x, up, c->in, &u);
+                slack = 1.1f * slack * (fabsf(u) + of_up) + (fabsf(v) + slack) * of_up;
+            }
+            const int64_t i = (int64_t)m * c->out + n;
+            if (fabsf(got[i] - want[i]) <= slack + rtol * fabsf(want[i])) got[i] = want[i];
+        }
+    }
+    free(gate);
+    free(up);
 }
 
 static void linear_case(struct op_rig *rig, const struct weight_format *format,
@@ -96,6 +149,7 @@ static void linear_case(struct op_rig *rig, const struct weight_format *format,
     if (op_enough(rig)) return;
     struct linear c = {.epilogue = swiglu ? EPI_SWIGLU : EPI_NONE,
                        .activation = activation,
+                       .y_type = op_int(rig, 0, 4) ? activation : DT_F32, /* logits are f32 */
                        .rows = rows,
                        .out = out,
                        .in = in};
@@ -121,7 +175,8 @@ static void linear_case(struct op_rig *rig, const struct weight_format *format,
         float *got = linear_run(rig, target, &c);
         /* The sum's order: a few 1e-6 of outputs near 1; then one rounding may fall the other way.
          */
-        float rtol = 2e-5f + (activation == DT_F32 ? 0 : op_ulp(activation));
+        float rtol = 2e-5f + (c.y_type == DT_F32 ? 0 : op_ulp(c.y_type));
+        if (got) forgive_bf16_weights(&c, got, want, rtol);
         if (got) op_compare(rig, target, "y", got, want, (int64_t)rows * out, rtol, 3e-5f);
         free(got);
     }
@@ -148,9 +203,28 @@ void op_check_linear(struct op_rig *rig) {
                 linear_case(rig, f, activations[a], swiglu, 3, 1153, 64);
                 linear_case(rig, f, activations[a], swiglu, 5, 33, op_int(rig, 1000, 2100));
                 linear_case(rig, f, activations[a], swiglu, op_int(rig, 140, 300), 18, 65);
+                linear_case(rig, f, activations[a], swiglu, 130, 136 + op_int(rig, 0, 1), 192);
             }
         }
     }
+    /* Workspace for less than comes: what is made there is made in pieces. */
+    const struct step_bounds few = {.n_seq = 1,
+                                    .n_row = 65,
+                                    .n_out = 1,
+                                    .most_q = 65,
+                                    .most_kv = 65,
+                                    .n_q = 1,
+                                    .n_kv = 1,
+                                    .d_h = 64,
+                                    .d_model = 65,
+                                    .d_ff = 64,
+                                    .vocab = 64};
+    for (int t = 0; t < rig->n_targets; t++) op_plan(rig, &rig->targets[t], &few);
+    for (const struct weight_format *f = weight_formats; f->name; f++)
+        for (int swiglu = 0; swiglu < 2; swiglu++)
+            linear_case(rig, f, f->type == DT_F32 || f->type == DT_F16 ? f->type : DT_BF16, swiglu,
+                        150, 140, 96);
+    op_plan_dense(rig);
 }
 
 /* ---- embed ---- */
@@ -241,12 +315,13 @@ static float *add_norm_run(struct op_rig *rig, struct op_target *target, const s
     return both;
 }
 
-static void add_norm_case(struct op_rig *rig, enum dtype activation, int32_t rows, int32_t d) {
+/* even: rows begin at whole vectors, else anywhere. */
+static void add_norm_case(struct op_rig *rig, enum dtype activation, int32_t rows, int32_t d,
+                          bool even) {
     if (op_enough(rig)) return;
     struct add_norm c = {.y_type = activation, .delta_type = activation, .rows = rows, .d = d};
     c.has_y = op_int(rig, 0, 5) > 0;
     c.has_delta = !c.has_y || op_int(rig, 0, 3) > 0;
-    const bool even = op_int(rig, 0, 1); /* rows that may begin at whole vectors, or nowhere near */
     c.y_stride = d + (even ? 8 : 3) * op_int(rig, 0, 1);
     c.residual_stride = d + (even ? 8 : 1) * op_int(rig, 0, 1);
     c.delta_stride = d + (even ? 8 : 5) * op_int(rig, 0, 1);
@@ -280,10 +355,10 @@ void op_check_add_norm(struct op_rig *rig) {
     for (size_t a = 0; a < sizeof activations / sizeof *activations; a++) {
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
             for (int i = 0; i < 4; i++)
-                add_norm_case(rig, activations[a], OP_PICK(rig, row_counts), widths[w]);
-        add_norm_case(rig, activations[a], 3, 4865);
+                add_norm_case(rig, activations[a], OP_PICK(rig, row_counts), widths[w], i % 2);
+        add_norm_case(rig, activations[a], 3, 4865, false);
         for (size_t w = 0; w < sizeof wide / sizeof *wide; w++)
-            add_norm_case(rig, activations[a], op_int(rig, 1, 3), wide[w]);
+            add_norm_case(rig, activations[a], op_int(rig, 1, 3), wide[w], true);
     }
 }
 
