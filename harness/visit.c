@@ -126,8 +126,9 @@ void visit_point_row(struct visit *v, struct tables *out, int64_t peak, const ch
     v->device->kind->describe(v->device, &facts);
     struct text effective = {0};
     text_puts(&effective, v->device->kind->name);
-    static const char *const shown[] = {"device.isa", "device.threads", "device.pinning",
-                                        "device.linear", "device.attention"};
+    static const char *const shown[] = {"device.isa",    "device.threads",     "device.pinning",
+                                        "device.linear", "device.attention",   "device.graph",
+                                        "device.pdl",    "device.gemm_library"};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         const struct fact *f = facts_find(&facts, shown[i]);
         if (f) text_printf(&effective, " %s=%s", f->key + strlen("device."), f->value);

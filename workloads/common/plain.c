@@ -76,14 +76,17 @@ void plain_record(struct plain *plain, struct session *s, const struct step *ste
 }
 
 uint64_t plain_device_hash(struct device *device) {
-    /* Where threads and pages lie may differ from worker to worker and touches no bit. */
-    static const char *const placement[] = {"device.pinning", "device.huge_pages", "device.quota"};
+    /* Where threads and pages lie may differ from worker to worker and touches no bit; a library
+     * and its algorithms are known only once they ran. */
+    static const char *const passed_over[] = {"device.pinning", "device.huge_pages", "device.quota",
+                                              "device.gemm_library", "device.gemm_algorithms"};
     struct facts all = {0}, facts = {0};
     device->kind->describe(device, &all);
     facts_set(&facts, "device.kind", device->kind->name, "", "");
     for (size_t i = 0; i < all.n; i++) {
         bool skipped = false;
-        for (int k = 0; k < 3; k++) skipped = skipped || !strcmp(all.items[i].key, placement[k]);
+        for (size_t k = 0; k < sizeof passed_over / sizeof *passed_over; k++)
+            skipped = skipped || !strcmp(all.items[i].key, passed_over[k]);
         if (!skipped) facts_set(&facts, all.items[i].key, all.items[i].value, "", "");
     }
     uint64_t hash = facts_hash(&facts);
