@@ -65,7 +65,7 @@ constants() { run "$here/bin/gpu_constants" | tee "$out/constants.tsv"; }
 kernels() {
     code=0
     for test in ops_dense ops_cache ops_select; do
-        BENCH_DEVICES=cuda run "$here/bin/test_$test" || code=1
+        BENCH_DEVICE=cuda run "$here/bin/test_$test" || code=1
     done
     return "$code"
 }
@@ -92,7 +92,7 @@ counters() {
 }
 sanitizer() { # sanitizer TOOL TEST
     command -v compute-sanitizer >/dev/null || { echo "skipped: compute-sanitizer is absent"; exit 77; }
-    BENCH_DEVICES=cuda BENCH_OP_CASES=3 LD_LIBRARY_PATH=$here/lib \
+    BENCH_DEVICE=cuda LD_LIBRARY_PATH=$here/lib \
         compute-sanitizer --tool "$1" --error-exitcode 9 "$here/bin/test_$2"
 }
 table() {

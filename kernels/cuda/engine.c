@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/facts.h"
+#include "base/gpu_name.h"
 #include "base/option.h"
 #include "kernels/cuda/engine.h"
 #include "kernels/cuda/lt.h"
@@ -154,6 +155,8 @@ static int cuda_open(struct device **device, const void *params, struct err *err
         code = err_set(err, ERR_UNSUPPORTED,
                        "%s: %s has compute capability %d.%d; the kernels need 8.0 or later",
                        KIND_NAME, c->engine->name, c->gpu.cc / 10, c->gpu.cc % 10);
+    char bus[32];
+    if (!code && !cudaDeviceGetPCIBusId(bus, sizeof bus, (int)p->index)) gpu_name_set(bus);
     if (!code) code = cuda_memory_open(c, err);
     if (code) cuda_close(device);
     return code;
