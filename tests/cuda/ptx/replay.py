@@ -127,12 +127,14 @@ def compare(record, memories, tolerances):
         got, want = memories.bytes_at(a.address, size), np.frombuffer(a.after, np.uint8)
         written, kind_of = memories.written_at(a.address, size)
         kind_of = np.where(written, kind_of, kinds.EXACT)
-        for kind in np.unique(kind_of):
+        left = written | (got != want)
+        for kind in sorted(np.unique(kind_of), reverse=True) + [kinds.EXACT]:  # the last also takes parts of elements
             n = SIZES[kind]
-            whole = (kind_of == kind) & (written | (got != want))
+            whole = left & (kind_of == kind) if kind != kinds.EXACT else left
             lead = -a.address % n  # elements lie at multiples of their size
             there = whole[lead:lead + (size - lead) // n * n].reshape(-1, n).all(1)
             at = np.nonzero(there)[0] * n + lead
+            left[(at[:, None] + np.arange(n)).reshape(-1)] = False
             if not len(at):
                 continue
             index = at[:, None] + np.arange(n)
@@ -140,8 +142,9 @@ def compare(record, memories, tolerances):
             wrong = np.nonzero(_wrong(x, y, kind, tolerances.get(kind)))[0]
             if len(wrong):
                 i = wrong[0]
-                found.append(f"{len(wrong)} of {len(at)} values ({NAMES[kind]}) at {a.address:#x} of {size} bytes differ; the first "
-                             f"at +{at[i]}: {_numbers(x, kind)[i]:.9g} by nvcc's code, {_numbers(y, kind)[i]:.9g} in emulation"
+                mine, theirs = _numbers(x, kind)[i], _numbers(y, kind)[i]
+                found.append(f"{len(wrong)} of {len(at)} values ({NAMES[kind]}) at {a.address:#x} of {size} bytes differ; the "
+                             f"first at +{at[i]}: {mine:.9g} by nvcc's code, {theirs:.9g} in emulation"
                              + ("" if written[at[i]] else " (not written by nvcc's code)"))
     return found
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from . import fragments
 from .memory import LOCAL, PARAM, RAW, SHARED
-from .opcodes import every_lane, expect, no_operation, opcode, typed
+from .opcodes import every_lane, expect, no_operation, opcode
 from .parse import WIDTH, Pair, PtxError, Sink, Symbol, Unsupported, Vector
 from .values import BITS, INTEGERS, NUMPY, widen
 
