@@ -9,7 +9,9 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#ifdef BENCH_HAS_CUDA
 #include "kernels/cuda/lt_desc.h"
+#endif
 
 #ifdef CUDA_LT_HEADER
 static struct lt_api api;
