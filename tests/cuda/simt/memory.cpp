@@ -23,8 +23,10 @@
 namespace simt {
 
 enum access { CLOSED = PROT_NONE, READABLE = PROT_READ, OPEN = PROT_READ | PROT_WRITE };
-enum { PAGE = 4096, GUARD = 64 << 10, ALIGN = 256 };
-static const size_t FILL_MOST = size_t(256) << 20; // larger ones stay sparse
+enum { PAGE = 4096, GUARD = 64 << 10, ALIGN = 256, HUGE_PAGE = 2 << 20 };
+// Of larger ones only so much at each end is filled: the rest stays sparse, since protection costs
+// time for every page that is there.
+static const size_t FILL_MOST = 2 << 20;
 
 struct pages {
     unsigned char *map; // a guard, the span, a guard
@@ -45,6 +47,13 @@ static int device_depth;
 static uint64_t chain;
 static bool early, in_prologue;
 
+[[noreturn]] static void refuse(const struct pages *p, uintptr_t a, const char *what) {
+    const intptr_t offset = intptr_t(a - uintptr_t(p->data));
+    fprintf(stderr, "simt: %s: byte %td of a%s allocation of %zu bytes at %p (%s)\n", what, offset,
+            p->live ? "n" : " freed", p->bytes, static_cast<void *>(p->data), where());
+    _exit(97);
+}
+
 static void enlist(struct pages *p) {
     if (p->is_listed) return;
     p->is_listed = true;
@@ -57,8 +66,16 @@ static void set_access(struct pages *p, enum access a) {
     p->access = a;
     enlist(p);
 }
+// What lies behind an allocation, up to the page's end, must be as it was filled.
+__attribute__((no_sanitize("address"))) static void check_slack(const struct pages *p) {
+    if (p->access == CLOSED || !p->live) return; // checked when it was closed
+    const unsigned char *end = p->map + GUARD + p->span;
+    for (const unsigned char *q = p->data + p->bytes; q < end; q++)
+        if (*q != 0xff) refuse(p, uintptr_t(q), "something was written past the end");
+}
 static void close_all(void) {
     for (struct pages *p = opened; p; p = p->next) {
+        check_slack(p);
         set_access(p, CLOSED);
         p->is_listed = false;
     }
@@ -76,13 +93,6 @@ static struct pages *pages_at(uintptr_t a) {
 }
 
 /* ---- faults ---- */
-
-[[noreturn]] static void refuse(const struct pages *p, uintptr_t a, const char *what) {
-    const intptr_t offset = intptr_t(a - uintptr_t(p->data));
-    fprintf(stderr, "simt: %s: byte %td of a%s allocation of %zu bytes at %p (%s)\n", what, offset,
-            p->live ? "n" : " freed", p->bytes, static_cast<void *>(p->data), where());
-    _exit(97);
-}
 
 // Returns whether the access may be tried again.
 static bool resolve(struct pages *p, uintptr_t a, bool write) {
@@ -146,45 +156,44 @@ size_t memory_limit(void) {
 }
 size_t memory_used(void) { return used; }
 
+// Large spans lie on huge pages where there are such: changing protection costs time for each page.
+static unsigned char *reserve(size_t span) {
+    const size_t room = span < 2 * HUGE_PAGE ? 0 : size_t(HUGE_PAGE);
+    void *map = mmap(nullptr, span + 2 * GUARD + room, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) return nullptr;
+    unsigned char *start = static_cast<unsigned char *>(map);
+    if (!room) return start;
+    const uintptr_t data = (uintptr_t(map) + GUARD + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const size_t head = data - GUARD - uintptr_t(map);
+    if (head) munmap(map, head);
+    if (head < room) munmap(start + head + span + 2 * GUARD, room - head);
+    madvise(reinterpret_cast<void *>(data), span, MADV_HUGEPAGE);
+    return start + head;
+}
+
 void *memory_allocate(size_t bytes) {
     install();
     if (bytes == 0 || bytes > memory_limit() - std::min(used, memory_limit())) return nullptr;
     struct pages p = {};
     p.span = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     p.span = (p.span + PAGE - 1) / PAGE * PAGE;
-    void *map = mmap(nullptr, p.span + 2 * GUARD, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == MAP_FAILED) return nullptr;
-    p.map = static_cast<unsigned char *>(map);
+    p.map = reserve(p.span);
+    if (!p.map) return nullptr;
     p.data = p.map + GUARD + p.span - (bytes + ALIGN - 1) / ALIGN * ALIGN;
     p.bytes = bytes;
     p.live = true;
     p.access = OPEN;
     mprotect(p.map + GUARD, p.span, OPEN);
     unsigned char *end = p.map + GUARD + p.span;
-    if (p.span <= FILL_MOST)
-        memset(p.map + GUARD, 0xff, p.span);
-    else
-        memset(p.data + bytes, 0xff, size_t(end - p.data) - bytes);
+    const size_t filled = std::min(p.span, FILL_MOST);
+    memset(p.map + GUARD, 0xff, filled);
+    memset(end - filled, 0xff, filled);
     ASAN_POISON_MEMORY_REGION(p.data + bytes, size_t(end - p.data) - bytes);
     enlist(&all.emplace(uintptr_t(end) + GUARD, p).first->second);
     if (device_depth == 0) close_all();
     used += bytes;
     return p.data;
-}
-
-static void check(struct pages *p) {
-    const unsigned char *end = p->map + GUARD + p->span;
-    ASAN_UNPOISON_MEMORY_REGION(p->data + p->bytes, size_t(end - p->data) - p->bytes);
-    memory_device_begin();
-    for (const unsigned char *q = p->data + p->bytes; q < end; q++)
-        if (*q != 0xff) refuse(p, uintptr_t(q), "something was written past the end");
-    memory_device_end();
-    ASAN_POISON_MEMORY_REGION(p->data + p->bytes, size_t(end - p->data) - p->bytes);
-}
-void memory_check(void) {
-    for (auto &i : all)
-        if (i.second.live && (i.second.bytes % ALIGN)) check(&i.second);
 }
 
 static struct pages *starts_at(const void *q) {
@@ -196,7 +205,7 @@ static struct pages *starts_at(const void *q) {
 bool memory_free(void *q) {
     struct pages *p = starts_at(q);
     if (!p) return false;
-    check(p);
+    check_slack(p);
     set_access(p, CLOSED);
     ASAN_UNPOISON_MEMORY_REGION(p->map, p->span + 2 * GUARD);
     madvise(p->map + GUARD, p->span, MADV_DONTNEED);

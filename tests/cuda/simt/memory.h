@@ -28,10 +28,8 @@ bool memory_holds(const void *, size_t bytes);   // wholly inside one live alloc
 std::vector<struct allocation> memory_all(void); // ascending
 size_t memory_used(void);
 size_t memory_limit(void);
-/* Fails where something was written past the end of an allocation, up to its page's end. */
-void memory_check(void);
-
-/* Whether device work runs now. Nests. */
+/* Whether device work runs now. Nests. At the end, what was written just past an allocation fails.
+ */
 void memory_device_begin(void);
 void memory_device_end(void);
 

@@ -125,7 +125,6 @@ template <class Idle> static cudaError_t run_while(Idle idle) {
     while (moved && !idle()) moved = run_some();
     memory_device_end();
     forget_destroyed();
-    memory_check();
     if (!moved && !idle()) {
         fputs("simt: streams wait for events of each other\n", stderr);
         return cudaErrorLaunchFailure;
