@@ -29,13 +29,6 @@ static __device__ __forceinline__ void put(void *o, int32_t type, int64_t at, fl
     }
 }
 
-static __device__ __forceinline__ void words_of(uint32_t (&w)[4], uint4 v) {
-    w[0] = v.x;
-    w[1] = v.y;
-    w[2] = v.z;
-    w[3] = v.w;
-}
-
 /* ---- cache types: BYTES of a value, and pairs of them as operands ---- */
 
 struct bf16 {

@@ -6,8 +6,9 @@
    of k that Q is loaded in too O^T (d x rows) = V^T P^T   the accumulator of S, in pairs, already
    is operand B = P^T, and a lane's values of two keys, in pairs, are V^T
 
-   so nothing passes through shuffles or shared memory but maxima, and factors when one grows. Four
-   warps make a split of 512 keys; splits meet in attention_combine. */
+   so nothing passes through shuffles or shared memory but maxima, factors when one grows, and where
+   each key lies: all 128 places of a warp are looked up at once, before its loop, so that any block
+   size costs the same. Four warps make a split of 512 keys; splits meet in attention_combine. */
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_decode.card.h"
 #include "kernels/cuda/table.cuh"
