@@ -5,7 +5,7 @@
 #define KERNELS_CUDA_GATHER_ROWS_CARD_H
 
 #define GATHER_ROWS_CARDS(CARD)                                                                    \
-    CARD(gather_rows_16, bytes, 16, 256, 8, 32, 0, 1, 4096, 1, 0, 0, "emu, ptx")                   \
-    CARD(gather_rows_2, bytes, 2, 256, 8, 32, 0, 1, 512, 0, 0, 0, "emu, ptx")
+    CARD(gather_rows_16, bytes, 16, 256, 6, 40, 0, 1, 4096, 1, 0, 0, "emu, ptx")                   \
+    CARD(gather_rows_2, bytes, 2, 256, 6, 40, 0, 1, 512, 0, 0, 0, "emu, ptx")
 
 #endif

@@ -97,7 +97,7 @@ static void cards_are_possible(void **state) {
             const struct card *c = l->card;
             snprintf(what, sizeof what, "%s", t->op);
             HOLDS(c->threads >= 32 && c->threads <= 1024 && c->threads % 32 == 0);
-            HOLDS(c->min_blocks >= 1 && c->min_blocks * c->threads <= 2048);
+            HOLDS(c->min_blocks >= 1 && c->min_blocks * c->threads <= 1536);
             HOLDS(c->regs_max >= 16 && c->regs_max <= 255);
             HOLDS(c->regs_max * c->threads * c->min_blocks <= 65536);
             HOLDS((int64_t)(c->smem + 1024) * c->min_blocks <= gpu_a100.smem_block + 1024);
