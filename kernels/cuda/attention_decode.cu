@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of few query rows per KV head (decode, short verification): bound by reading the cache
-   once. A warp takes 16 keys at a time from global memory straight into operands of mma:
+   once. A warp takes 16 keys at a time from global memory straight into operands of mma.
 
-     S (rows x keys) = Q K^T    Q is A; a lane's 16 bytes of a key are the k it needs, in an order
-   of k that Q is loaded in too O^T (d x rows) = V^T P^T   the accumulator of S, in pairs, already
-   is operand B = P^T, and a lane's values of two keys, in pairs, are V^T
+   Scores S (rows x keys) = Q K^T: Q is operand A; a lane's 16 bytes of a key are operand B, of k in
+   an order that Q is loaded in too.
 
-   so nothing passes through shuffles or shared memory but maxima, factors when one grows, and where
+   Sums O^T (d x rows) = V^T P^T: the accumulator of S, in pairs, already is operand B = P^T, and a
+   lane's values of two keys, in pairs, are operand A = V^T.
+
+   So nothing passes through shuffles or shared memory but maxima, factors when one grows, and where
    each key lies: all 128 places of a warp are looked up at once, before its loop, so that any block
    size costs the same. Four warps make a split of 512 keys; splits meet in attention_combine. */
 #include "kernels/cuda/attention.cuh"
