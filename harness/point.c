@@ -322,6 +322,7 @@ int point_parse(struct point *p, const struct facts *facts, struct arena *arena,
     find_device(&r);
     if (p->has_model && p->device)
         p->config.activation = model_activation(&p->config.params, p->device);
+    if (p->workload && p->device && p->workload->adapt) p->workload->adapt(p->params, p->device);
     if (p->device) {
         p->device_params = arena_alloc(arena, p->device->params_size + 1);
         read_section(&r, p->device->params, "device.", p->device_params, "device.kind");

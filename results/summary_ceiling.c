@@ -76,7 +76,8 @@ static void ceiling_point(const struct summary_index *x, int64_t point, struct s
     bool counts = !strcmp(kind.name, "fma") || !strcmp(kind.name, "gemm");
     double size = counts ? (double)NAN : amount(summary_key(ts, point, "workload.bytes", &bytes));
     kind.type = counts ? summary_key(ts, point, "workload.type", &type) : "";
-    if (counts && !*kind.type) kind.type = table_text(points, point, "binding");
+    if (counts && (!*kind.type || !strcmp(kind.type, "auto")))
+        kind.type = table_text(points, point, "binding");
     kind.unit = counts ? "FLOP/s" : "byte/s";
     kind.bytes = size >= 0 && size < 1e18 ? (int64_t)size : I64_NONE;
     kind.threads = threads_of(ts, point);

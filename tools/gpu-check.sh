@@ -6,6 +6,7 @@
 #   gpu-check.sh table OUT   only prints the table again
 # Each step is a process of its own under a limit; none stops the others; each adds a line to OUT/steps.tsv, and its words are in
 # OUT/STEP.log. Without a GPU every step says SKIP and the script ends with 0. SKIP="speed tokens" leaves steps out.
+# shellcheck disable=SC2317 # the functions of the steps are called by name, from `inside`
 set -u
 here=$(cd -- "$(dirname -- "$0")" && pwd -P)
 [ -d "$here/bin" ] || here=$(cd -- "$here/../bundle" 2>/dev/null && pwd -P) ||
@@ -104,14 +105,14 @@ table() {
 
 # A step runs this script again, so that `timeout` holds for all of it.
 case $what in
-do) shift 2; "$@"; exit ;;
+inside) shift 2; "$@"; exit ;;
 esac
 gpu=no
 has_gpu && gpu=yes
 again() { # again NAME LIMIT FUNCTION...
     name=$1 limit=$2
     shift 2
-    step "$name" "$limit" sh "$here/gpu-check.sh" do "$out" "$@"
+    step "$name" "$limit" sh "$here/gpu-check.sh" inside "$out" "$@"
 }
 case $what in
 1)

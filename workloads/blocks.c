@@ -38,6 +38,9 @@ struct blocks_self {
 };
 
 static const char *const part_words[] = {"gemm", "mlp", "attention", NULL};
+/* By their number in float_names, and `auto` behind them. */
+static const char *const activation_words[] = {"f32", "f16", "bf16", "auto", NULL};
+enum { ACTIVATION_AUTO = 3 };
 #define PARAM(field)                                                                               \
     .offset = offsetof(struct blocks_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
 static const struct option params[] = {
@@ -114,11 +117,11 @@ static const struct option params[] = {
     {.key = "activation",
      .type = OPT_WORD,
      PARAM(activation),
-     .def = "f32",
-     .words = float_names,
+     .def = "auto",
+     .words = activation_words,
      .unit = "",
      .help =
-         "Element type of inputs and outputs; a GPU multiplies bf16 and quantized matrices with bf16, f16 with f16."},
+         "Element type of inputs and outputs; auto: what the device keeps beside such matrices."},
     {0},
 };
 static const struct phase phases[] = {{"block", "row"}, {0}};
@@ -135,6 +138,13 @@ static const struct metric metrics[] = {
     {"formula_intensity", "FLOP/byte", "formula_flops over formula_bytes.", BETTER_NONE, true},
     {0},
 };
+
+static void adapt(void *params_, const struct device_kind *kind) {
+    struct blocks_params *p = params_;
+    if (p->activation == ACTIVATION_AUTO)
+        p->activation =
+            kind->activation ? (int)kind->activation(weight_formats[p->type].type) : DT_F32;
+}
 
 static struct model_config config_of(const struct blocks_params *p) {
     struct model_config config = {.shape = {.n_layers = 1,
@@ -554,6 +564,7 @@ const struct workload workload_blocks = {
     .phases = phases,
     .check = check,
     .plan = plan,
+    .adapt = adapt,
     .prepare = prepare,
     .execute = execute,
     .witness = witness,

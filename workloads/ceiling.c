@@ -28,6 +28,13 @@ struct ceiling_self {
     struct tensor x, y;
 };
 
+/* Formats by their number in weight_formats, types by that in float_names, and `auto` behind them.
+ */
+static const char *const type_words[] = {"f32",         "f16",        "bf16", "int8",
+                                         "int8-tensor", "int8-group", "int4", "int4-tensor",
+                                         "int4-row",    "nf4",        "auto", NULL};
+static const char *const activation_words[] = {"f32", "f16", "bf16", "auto", NULL};
+enum { TYPE_AUTO = 10, ACTIVATION_AUTO = 3 };
 static const char *const op_words[] = {"read", "copy", "triad", "fma", "gemm", NULL};
 #define PARAM(field)                                                                               \
     .offset = offsetof(struct ceiling_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
@@ -52,18 +59,18 @@ static const struct option params[] = {
     {.key = "type",
      .type = OPT_WORD,
      PARAM(type),
-     .def = "f32",
-     .words = weight_format_names,
+     .def = "auto",
+     .words = type_words,
      .unit = "",
-     .help = "fma: element type; gemm: how the matrix is stored."},
+     .help =
+         "fma: element type; gemm: how the matrix is stored; auto: the type in which the device multiplies bf16 models."},
     {.key = "activation",
      .type = OPT_WORD,
      PARAM(activation),
-     .def = "f32",
-     .words = float_names,
+     .def = "auto",
+     .words = activation_words,
      .unit = "",
-     .help =
-         "gemm: element type of x and y; a GPU multiplies bf16 and quantized matrices with bf16, f16 with f16."},
+     .help = "gemm: element type of x and y; auto: what the device keeps beside such matrices."},
     {.key = "flops",
      .type = OPT_INT,
      PARAM(flops),
@@ -99,6 +106,15 @@ static const struct option params[] = {
     {0},
 };
 static const struct phase phases[] = {{"transfer", "byte"}, {"arithmetic", "FLOP"}, {0}};
+
+static void adapt(void *params_, const struct device_kind *kind) {
+    struct ceiling_params *p = params_;
+    enum dtype (*activation)(enum dtype) = kind->activation;
+    /* f32, f16 and bf16 are the first of the formats, in the order of enum dtype. */
+    if (p->type == TYPE_AUTO) p->type = activation ? (int)activation(DT_BF16) : DT_F32;
+    if (p->activation == ACTIVATION_AUTO)
+        p->activation = activation ? (int)activation(weight_formats[p->type].type) : DT_F32;
+}
 
 static bool moves(const struct ceiling_params *p) { return p->op <= CEILING_TRIAD; }
 
@@ -314,6 +330,7 @@ const struct workload workload_ceiling = {
     .phases = phases,
     .check = check,
     .plan = plan,
+    .adapt = adapt,
     .prepare = prepare,
     .execute = execute,
     .dispose = dispose,

@@ -11,6 +11,7 @@
 #include "kernels/tracker.h"
 
 struct device;
+struct device_kind;
 struct err;
 struct model;
 struct model_config;
@@ -105,6 +106,8 @@ struct workload {             /* optional slots say so */
     void (*check)(const void *params, const struct model_config *, struct problems *);
     /* Pure: ledger, memory, marks. */
     void (*plan)(const void *params, const struct model_config *, struct plan *);
+    /* Optional, right after parsing: what the word `auto` means on this kind of device. */
+    void (*adapt)(void *params, const struct device_kind *);
     /* Untimed; may allocate on the device. self is zeroed. After a failure dispose is called. */
     int (*prepare)(void *self, const void *params, const struct model_config *, struct run *,
                    struct err *);
