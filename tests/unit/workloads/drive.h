@@ -172,6 +172,7 @@ static inline int drive_prepare(struct drive *drive, const char *name, const cha
     const struct model_config *config = w->flags & WORK_MODEL ? &drive->config : NULL;
     struct problems *problems = problems_create();
     if (config) model_check(config, problems);
+    if (w->adapt) w->adapt(drive->params, drive->run.device->kind);
     if (w->check) w->check(drive->params, config, problems);
     if (problems_count(problems)) {
         problems_close(&problems);
