@@ -12,10 +12,12 @@
 enum { CEILING_READ, CEILING_COPY, CEILING_TRIAD, CEILING_FMA, CEILING_GEMM };
 enum { PHASE_TRANSFER, PHASE_ARITHMETIC };
 enum { GRAIN = 4096, FLOP_GRAIN = 1 << 22 }; /* kernels/ops.h: sizes that the ops take */
+enum { MOST_CALLS = 4096 };
 
 struct ceiling_params {
     int op, type, activation;
     int64_t bytes, flops, rows, depth, width;
+    bool gpu; /* no option: which amounts are enough */
 };
 struct ceiling_self {
     struct run *run;
@@ -74,41 +76,53 @@ static const struct option params[] = {
     {.key = "flops",
      .type = OPT_INT,
      PARAM(flops),
-     .def = "1073741824",
-     .min = FLOP_GRAIN,
+     .def = "0",
+     .min = 0,
      .max = 0x1p50,
      .unit = "FLOP",
-     .help = "fma: FLOPs of one execution, rounded down to a multiple of 2^22."},
+     .help =
+         "fma: FLOPs of one execution, rounded down to a multiple of 2^22; 0: 2^30, on a GPU 2^39."},
     {.key = "rows",
      .type = OPT_INT,
      PARAM(rows),
-     .def = "512",
-     .min = 1,
+     .def = "0",
+     .min = 0,
      .max = 65536,
      .unit = "rows",
-     .help = "gemm: rows of x (B of seed E25)."},
+     .help = "gemm: rows of x (B of seed E25); 0: 512, on a GPU 8192."},
     {.key = "depth",
      .type = OPT_INT,
      PARAM(depth),
-     .def = "1024",
-     .min = 1,
+     .def = "0",
+     .min = 0,
      .max = 65536,
      .unit = "values",
-     .help = "gemm: columns of x and of the matrix (D)."},
+     .help = "gemm: columns of x and of the matrix (D); 0: 1024, on a GPU 8192."},
     {.key = "width",
      .type = OPT_INT,
      PARAM(width),
-     .def = "1024",
-     .min = 1,
+     .def = "0",
+     .min = 0,
      .max = 262144,
      .unit = "values",
-     .help = "gemm: rows of the matrix, columns of y (F)."},
+     .help = "gemm: rows of the matrix, columns of y (F); 0: 1024, on a GPU 8192."},
     {0},
 };
 static const struct phase phases[] = {{"transfer", "byte"}, {"arithmetic", "FLOP"}, {0}};
 
+/* What was left open. A GPU does in microseconds what takes a host a millisecond, and a launch and
+   a wait for it cost ten: peaks need executions of a millisecond there too. */
+static void choose_amounts(struct ceiling_params *p) {
+    if (p->flops == 0) p->flops = p->gpu ? (int64_t)1 << 39 : 1 << 30;
+    if (p->rows == 0) p->rows = p->gpu ? 8192 : 512;
+    if (p->depth == 0) p->depth = p->gpu ? 8192 : 1024;
+    if (p->width == 0) p->width = p->gpu ? 8192 : 1024;
+}
+
 static void adapt(void *params_, const struct device_kind *kind) {
     struct ceiling_params *p = params_;
+    p->gpu = kind->has & DEV_GPU;
+    choose_amounts(p);
     enum dtype (*activation)(enum dtype) = kind->activation;
     /* f32, f16 and bf16 are the first of the formats, in the order of enum dtype. */
     if (p->type == TYPE_AUTO) p->type = activation ? (int)activation(DT_BF16) : DT_F32;
@@ -144,13 +158,16 @@ static enum dtype activation_of(const struct ceiling_params *p) {
 }
 
 /* Calls of one execution: an execution below some 50 microseconds measures the call, so small
-   working sets are passed over until 8 MiB have moved, small products until 2^24 FLOPs are done. */
+   working sets are passed over until 8 MiB have moved, small products until 2^24 FLOPs are done; on
+   a GPU 4 GiB and 2^39, by as many calls as 10 ms have room for. */
 static int64_t repeats_of(const struct ceiling_params *p) {
-    double each = moves(p) ? (double)(n_buffers(p) * buffer_size(p))
-                           : 2.0 * (double)p->rows * (double)p->depth * (double)p->width;
-    double wanted = moves(p) ? 0x1p23 : 0x1p24;
+    const double each = moves(p) ? (double)(n_buffers(p) * buffer_size(p))
+                                 : 2.0 * (double)p->rows * (double)p->depth * (double)p->width;
+    const double on_host = moves(p) ? 0x1p23 : 0x1p24, on_gpu = moves(p) ? 0x1p32 : 0x1p39;
+    const double wanted = p->gpu ? on_gpu : on_host;
     if (p->op == CEILING_FMA || each >= wanted) return 1;
-    return (int64_t)(wanted / each) + 1;
+    const int64_t calls = (int64_t)(wanted / each) + 1;
+    return p->gpu && calls > MOST_CALLS ? MOST_CALLS : calls;
 }
 
 static void check(const void *p, const struct model_config *config, struct problems *problems) {
@@ -160,6 +177,9 @@ static void check(const void *p, const struct model_config *config, struct probl
         problem(problems, "workload.type", "workload.op",
                 "fma multiplies f32, f16 or bf16; %s is a format of matrices",
                 weight_formats[ceiling->type].name);
+    if (ceiling->flops < FLOP_GRAIN)
+        problem(problems, "workload.flops", NULL, "flops is %lld, and at least %d, or 0",
+                (long long)ceiling->flops, (int)FLOP_GRAIN);
 }
 
 static void plan(const void *p, const struct model_config *config, struct plan *plan) {
@@ -213,7 +233,7 @@ static int prepare_gemm(struct ceiling_self *self, struct err *err) {
     const struct ceiling_params *p = &self->params;
     struct weight_spec spec = matrix_of(p);
     struct synth_matrix matrix = synth_matrix(run_seed(self->run), 0, spec.cols);
-    struct row_source source = {.row = synth_row, .ctx = &matrix};
+    struct row_source source = synth_source(&matrix);
     self->x = (struct tensor){.type = activation_of(p),
                               .rows = (int32_t)p->rows,
                               .cols = (int32_t)p->depth,
@@ -312,7 +332,8 @@ const struct workload workload_ceiling = {
     .help = "Question: how many bytes and FLOPs a second can this device do at most, with its own "
             "kernels?\n\n"
             "Inside the timing: calls of one op over buffers that were written before; as many "
-            "calls as it takes to move 8 MiB or to do 2^24 FLOPs, at least one.\n\n"
+            "calls as it takes to move 8 MiB or to do 2^24 FLOPs, on a GPU 4 GiB or 2^39 FLOPs but "
+            "not over 4096 calls, at least one.\n\n"
             "Outside: allocation, filling, packing.\n\n"
             "Formulas (bytes of one call, `bytes` being all buffers together): read = bytes; copy "
             "= bytes (half read, half written; a store's own read of its line is not charged); "
