@@ -100,14 +100,15 @@ template <int D> static __device__ __forceinline__ void ceiling_fma_chains(const
     float x[D], sum = 0;
 #pragma unroll
     for (int k = 0; k < D; k++) x[k] = float(int(threadIdx.x) + k);
+    /* A scheduler issues one instruction a clock: what a loop counts with is lost to it. */
+    constexpr int UNROLLED = 32;
     const int64_t steps = own_steps(a);
-    int64_t i = 0;
-    for (; i + 16 <= steps; i += 16)
+    for (int32_t i = int32_t(steps / UNROLLED); i > 0; i--)
 #pragma unroll
-        for (int j = 0; j < 16; j++)
+        for (int j = 0; j < UNROLLED; j++)
 #pragma unroll
             for (int k = 0; k < D; k++) x[k] = fmaf(x[k], factor, summand);
-    for (; i < steps; i++)
+    for (int32_t i = int32_t(steps % UNROLLED); i > 0; i--)
 #pragma unroll
         for (int k = 0; k < D; k++) x[k] = fmaf(x[k], factor, summand);
 #pragma unroll
