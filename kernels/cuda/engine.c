@@ -41,9 +41,9 @@ bool cuda_did(struct cuda *c, cudaError_t e, const char *what) {
     return false;
 }
 
+/* The launch says itself how it went: the runtime's last error may be another call's. */
 void cuda_launched(struct cuda *c, const struct launch *l, cudaError_t e) {
     c->launches++;
-    if (e == cudaSuccess) e = cudaGetLastError();
     cuda_did(c, e, l->card ? l->card->name : "a launch without a card");
 }
 
@@ -157,6 +157,7 @@ static int cuda_open(struct device **device, const void *params, struct err *err
                        KIND_NAME, c->engine->name, c->gpu.cc / 10, c->gpu.cc % 10);
     char bus[32];
     if (!code && !cudaDeviceGetPCIBusId(bus, sizeof bus, (int)p->index)) gpu_name_set(bus);
+    if (!code && c->gpu.cc < 90) c->params.pdl = false; /* facts say what really runs */
     if (!code) code = cuda_memory_open(c, err);
     if (code) cuda_close(device);
     return code;
@@ -334,6 +335,9 @@ static int cuda_sync(struct device *device, struct err *err) {
     cudaError_t e = cudaStreamSynchronize(c->stream);
     if (e) cuda_did(c, e, "the device");
     if (!c->failed.code) return 0;
+    /* After a fault in a kernel every call fails until the process ends. */
+    device->lost = cudaStreamSynchronize(c->stream) != cudaSuccess;
+    cudaGetLastError();
     struct err failed = c->failed;
     c->failed = (struct err){0};
     return err_set(err, failed.code, "%s", failed.text);

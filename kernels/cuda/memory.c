@@ -43,6 +43,12 @@ void *cuda_alloc(struct device *device, size_t bytes) {
     void *p = NULL;
     if (!cuda_expects(c, !c->recording, "an allocation while a step is recorded")) return NULL;
     cudaError_t failed = cudaMallocAsync(&p, bytes, c->stream);
+    if (failed == cudaErrorMemoryAllocation) { /* unless what was freed stands in its way */
+        cudaGetLastError();
+        cudaStreamSynchronize(c->stream);
+        cudaMemPoolTrimTo(engine_of(c)->pool, 0);
+        failed = cudaMallocAsync(&p, bytes, c->stream);
+    }
     if (failed == cudaErrorMemoryAllocation) {
         cudaGetLastError(); /* said by NULL; what comes next shall not find it */
         return NULL;
@@ -74,7 +80,10 @@ static struct stage *stage_with(struct cuda *c, size_t bytes) {
     e->filling = (e->filling + 1) % STAGES;
     s = &e->stage[e->filling];
     if (s->waiting) {
-        e->waits += cudaEventQuery(s->sent) == cudaErrorNotReady;
+        if (cudaEventQuery(s->sent) == cudaErrorNotReady) {
+            e->waits++;
+            cudaGetLastError(); /* the runtime keeps this answer as if it were a failure */
+        }
         cuda_did(c, cudaEventSynchronize(s->sent), "cudaEventSynchronize");
         s->waiting = false;
     }

@@ -162,11 +162,52 @@ static void gives_all_back(void **state) {
     assert_int_equal(after.forbidden, before.forbidden);
 }
 
+/* More than the pinned stages hold: one must be waited for, which is no failure of what comes next.
+ */
+static void long_uploads_are_no_failures(void **state) {
+    (void)state;
+    if (!emulated) skip();
+    enum { BYTES = 20 << 20, PAGE = 4096 };
+    struct device *device = open_with(emulated, NULL, arena);
+    struct err err = {0};
+    char *host = calloc(1, BYTES), *to = device_alloc(device, BYTES, MEM_OTHER, "to"), back[PAGE];
+    assert_non_null(host);
+    memset(host + BYTES - PAGE, 7, PAGE);
+    device->kind->upload(device, to, host, BYTES);
+    device->ops->copy(device, to, to + BYTES - PAGE, PAGE);
+    if (device->kind->sync(device, &err)) fail_msg("%s", err.text);
+    device->kind->download(device, back, to, PAGE);
+    assert_memory_equal(back, host + BYTES - PAGE, PAGE);
+    device_free(device, to);
+    free(host);
+    device_close(&device);
+}
+
+static void facts_say_what_runs(void **state) {
+    (void)state;
+    if (!emulated) skip();
+    for (int cc = 80; cc <= 90; cc += 10) {
+        struct device *device = NULL;
+        struct facts facts = {0};
+        struct err err = {0};
+        void *params = arena_alloc(arena, emulated->params_size + 1);
+        option_defaults(emulated->params, params, arena);
+        drive_set(emulated->params, params, "pdl", "true", arena);
+        setenv("SIMT_CC", cc == 80 ? "80" : "90", 1);
+        if (device_open(&device, emulated, params, &err)) fail_msg("%s", err.text);
+        emulated->describe(device, &facts);
+        assert_string_equal(facts_get(&facts, "device.pdl", ""), cc == 80 ? "false" : "true");
+        facts_free(&facts);
+        device_close(&device);
+    }
+    unsetenv("SIMT_CC");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_precision),
-        cmocka_unit_test(halves_paged),
-        cmocka_unit_test(gives_all_back),
+        cmocka_unit_test(full_precision),      cmocka_unit_test(halves_paged),
+        cmocka_unit_test(gives_all_back),      cmocka_unit_test(long_uploads_are_no_failures),
+        cmocka_unit_test(facts_say_what_runs),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

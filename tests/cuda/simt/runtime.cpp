@@ -525,7 +525,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) { // a loop of these must end
     memory_device_begin();
     run_some();
     memory_device_end();
-    return cudaErrorNotReady;
+    return told(cudaErrorNotReady); // no failure, but the real one keeps it too
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data) {
     NEEDS_DRIVER();
@@ -593,7 +593,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e) {
     memory_device_begin();
     run_some();
     memory_device_end();
-    return cudaErrorNotReady;
+    return told(cudaErrorNotReady);
 }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     NEEDS_DRIVER();
@@ -602,7 +602,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     if (!from->timed || !to->timed || !from->recorded || !to->recorded)
         return refuse(cudaErrorInvalidResourceHandle,
                       "cudaEventElapsedTime of an event without time or record");
-    if (from->done < from->recorded || to->done < to->recorded) return cudaErrorNotReady;
+    if (from->done < from->recorded || to->done < to->recorded) return told(cudaErrorNotReady);
     *ms = float((to->done_ns - from->done_ns) / 500) * 500e-6f; // resolution of half a microsecond
     return cudaSuccess;
 }
