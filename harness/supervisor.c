@@ -38,6 +38,7 @@ struct child { /* a worker, or the one in this process */
     pid_t pid;
     int fd;
     int64_t number;        /* of workers started so far */
+    bool last;             /* it answered for the last time */
     struct worker *inside; /* --no-isolate */
 };
 struct supervisor {
@@ -81,6 +82,7 @@ static void child_end(struct supervisor *v, bool kill_it) {
     if (c->fd >= 0) close(c->fd);
     c->pid = 0;
     c->fd = -1;
+    c->last = false;
 }
 
 /* In the child between fork and exec: only calls that are safe there. */
@@ -220,8 +222,11 @@ static int await(struct supervisor *v, const struct scheduled *at, const struct 
     }
     uint32_t kind = 0;
     struct err err = {0};
-    if (frame_read(v->child.fd, &kind, body, len, &err) == 0 && *body && kind == MESSAGE_DONE)
+    if (frame_read(v->child.fd, &kind, body, len, &err) == 0 && *body &&
+        (kind == MESSAGE_DONE || kind == MESSAGE_LAST)) {
+        v->child.last = kind == MESSAGE_LAST;
         return 0;
+    }
     free(*body);
     *body = NULL;
     describe_death(v, reason, sizeof reason);
@@ -325,6 +330,7 @@ static int visit(struct supervisor *v, const struct scheduled *at, int64_t visit
                     &trouble); /* a failure shows as the worker's end */
         if (await(v, at, point, began_ns, &answer, &len, out) == 0)
             code = tables_unpack(out, answer, len, err);
+        if (v->child.last) child_end(v, false); /* the next visit has a fresh one */
     }
     if (asked_to_stop && table_rows(tables_get(out, "visits")) == 0)
         goto out; /* given up: resume measures it again */

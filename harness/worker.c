@@ -230,15 +230,17 @@ static int serve(struct worker *w, int fd, struct err *err) {
             code = err_set(err, ERR_INTERNAL, "worker: message %u is not a visit", kind);
         if (!code) code = facts_unpack(&request, body, len, err);
         if (!code) code = worker_visit(w, &request, out, err);
+        const bool last = w->device && w->device->lost;
         if (!code) {
             tables_pack(out, &answer);
-            code = frame_write(fd, MESSAGE_DONE, answer.data, answer.len, err);
+            code =
+                frame_write(fd, last ? MESSAGE_LAST : MESSAGE_DONE, answer.data, answer.len, err);
         }
         text_free(&answer);
         tables_close(&out);
         facts_free(&request);
         free(body);
-        if (code) return code;
+        if (code || last) return code;
     }
 }
 

@@ -16,7 +16,8 @@ struct worker; /* opaque */
 enum message {
     MESSAGE_HELLO = 16 /* facts: protocol, build, pid */,
     MESSAGE_VISIT /* facts */,
-    MESSAGE_DONE /* tables */
+    MESSAGE_DONE /* tables */,
+    MESSAGE_LAST /* the same, of a worker that ends now: its device works no more */
 };
 #define MESSAGE_VERSION 1
 

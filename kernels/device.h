@@ -61,6 +61,7 @@ struct device { /* first member of every device */
     const struct device_kind *kind;
     const struct ops *ops;
     struct tracker *tracker;
+    bool lost; /* nothing will work on it any more within this process (set by sync) */
 };
 
 struct device_kind {
