@@ -35,13 +35,11 @@ static __device__ __forceinline__ void put_pair(const linear_out &out, int row, 
                                                 float low, float high) {
     const int64_t at = int64_t(row) * out.stride + column;
     switch (out.type) {
-    case DT_BF16:
-        *reinterpret_cast<uint32_t *>(static_cast<uint16_t *>(out.y) + at) = pack_bf16(low, high);
-        break;
-    case DT_F16:
-        *reinterpret_cast<uint32_t *>(static_cast<uint16_t *>(out.y) + at) = pack_f16(low, high);
-        break;
-    default: *reinterpret_cast<float2 *>(static_cast<float *>(out.y) + at) = make_float2(low, high);
+    case DT_BF16: store_4(static_cast<uint16_t *>(out.y) + at, pack_bf16(low, high)); break;
+    case DT_F16: store_4(static_cast<uint16_t *>(out.y) + at, pack_f16(low, high)); break;
+    default:
+        store_8(static_cast<float *>(out.y) + at,
+                make_uint2(__float_as_uint(low), __float_as_uint(high)));
     }
 }
 

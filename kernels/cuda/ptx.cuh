@@ -88,6 +88,12 @@ __device__ __forceinline__ void store_16(void *p, uint4 v) {
                  "r"(v.w)
                  : "memory");
 }
+__device__ __forceinline__ void store_8(void *p, uint2 v) {
+    asm volatile("st.global.v2.u32 [%0], {%1,%2};" ::"l"(p), "r"(v.x), "r"(v.y) : "memory");
+}
+__device__ __forceinline__ void store_4(void *p, uint32_t v) {
+    asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
 __device__ __forceinline__ float exp2_fast(
     float x) { /* 2^x, relative error 2^-22 (PTX ISA: ex2.approx.ftz.f32) */
     float y;

@@ -105,6 +105,14 @@ inline void store_16(void *p, uint4 v, SIMT_HERE) {
     ::simt::expect_global(p, 16, s, "store_16");
     *static_cast<uint4 *>(p) = v;
 }
+inline void store_8(void *p, uint2 v, SIMT_HERE) {
+    ::simt::expect_global(p, 8, s, "store_8");
+    *static_cast<uint2 *>(p) = v;
+}
+inline void store_4(void *p, uint32_t v, SIMT_HERE) {
+    ::simt::expect_global(p, 4, s, "store_4");
+    *static_cast<uint32_t *>(p) = v;
+}
 inline float exp2_fast(float x) {
     const float y = exp2f(x);
     return y < FLT_MIN ? 0.0f : y; // subnormal results are flushed; NaN stays
