@@ -91,8 +91,10 @@ struct product {
     struct cuda *c;
     const struct cuda_weight *w;
     const float *bias;
+    bool gates;  /* SwiGLU */
     bool swiglu; /* to be done by the kernel that multiplies: its columns are interleaved */
-    bool apart;  /* SwiGLU comes after: products are f32 sums, columns as the weight's rows lie */
+    bool apart;  /* SwiGLU or bias comes after: products are f32 sums, columns as the weight's rows
+                    lie */
     bool many;   /* rows, of all of x */
     struct rooms rooms;
 };
@@ -108,15 +110,16 @@ static int32_t group_shift(const struct cuda_weight *w) {
 }
 
 static struct linear_out out_of(const struct product *p, const struct tensor *y) {
-    return (struct linear_out){
-        .y = y->data,
-        .bias = p->bias,
-        .stride = y->stride,
-        .type = (int32_t)y->type,
-        .cols = y->cols,
-        .half = p->w->interleaved && !p->apart ? (int32_t)p->w->part_rows[0] : 0,
-        .swiglu = p->swiglu,
-        .pairs = y->stride % 2 == 0 && (uintptr_t)y->data % (size_t)(2 * size_of(y->type)) == 0};
+    const int32_t half = p->w->interleaved && !p->apart ? (int32_t)p->w->part_rows[0] : 0;
+    return (struct linear_out){.y = y->data,
+                               .bias = p->apart ? NULL : p->bias,
+                               .stride = y->stride,
+                               .type = (int32_t)y->type,
+                               .cols = y->cols,
+                               .half = half,
+                               .swiglu = p->swiglu,
+                               .pairs = y->stride % 2 == 0 && half % 2 == 0 &&
+                                        (uintptr_t)y->data % (size_t)(2 * size_of(y->type)) == 0};
 }
 
 static void stream(const struct product *p, const struct tensor *y, const struct tensor *x) {
@@ -182,7 +185,7 @@ static bool multiply_lt(const struct product *p, const struct tensor *y, const s
     part.data = (char *)y->data + first * size_of(y->type);
     part.cols = (int32_t)least(rows, y->cols - first);
     if (part.cols <= 0) return true;
-    return cuda_lt_linear(p->c, &part, x, &w, p->bias ? p->bias + first : NULL);
+    return cuda_lt_linear(p->c, &part, x, &w);
 }
 
 static void multiply_rows(const struct product *p, const struct tensor *y, const struct tensor *x,
@@ -258,7 +261,7 @@ static struct tensor padded(const struct product *p, const struct tensor *x) {
     return to;
 }
 
-/* y = SwiGLU of sums, whose columns are the weight's rows as they lie. */
+/* y = SwiGLU of sums, or with bias; their columns are the weight's rows as they lie. */
 static void finish(const struct product *p, const struct tensor *y, const struct tensor *sums) {
     struct cuda *c = p->c;
     struct slab_args args = {.from = sums->data,
@@ -266,8 +269,9 @@ static void finish(const struct product *p, const struct tensor *y, const struct
                              .from_stride = sums->stride,
                              .rows = y->rows,
                              .cols = p->w->interleaved ? sums->cols : y->cols,
-                             .up = p->w->interleaved ? 0 : y->cols};
-    args.out.swiglu = 1;
+                             .up = p->gates && !p->w->interleaved ? y->cols : 0};
+    args.out.bias = p->bias;
+    args.out.swiglu = p->gates;
     args.out.half = p->w->interleaved ? (int32_t)p->w->part_rows[0] : 0;
     struct launch l;
     slab_plan(&c->gpu, SLAB_FINISH, &args, &l);
@@ -300,11 +304,17 @@ void cuda_linear(struct device *device, struct tensor *y, const struct tensor *x
     const struct cuda_weight *w = (const struct cuda_weight *)weight;
     const bool swiglu = epilogue == EPI_SWIGLU;
     if (!expected(c, y, x, weight, bias, swiglu) || x->rows == 0 || y->cols == 0) return;
-    struct product p = {
-        .c = c, .w = w, .bias = bias, .many = x->rows > FEW_ROWS, .rooms = rooms_for(&c->bounds)};
-    /* SwiGLU apart from the product: where gate and up are not interleaved, or cuBLASLt multiplies.
-       Interleaved parts without it are for our kernels, which know where their rows belong. */
-    p.apart = swiglu && (!w->interleaved || (p.many && cuda_lt_available(c)));
+    struct product p = {.c = c,
+                        .w = w,
+                        .bias = bias,
+                        .gates = swiglu,
+                        .many = x->rows > FEW_ROWS,
+                        .rooms = rooms_for(&c->bounds)};
+    /* SwiGLU and bias apart from the product: where gate and up are not interleaved, or cuBLASLt
+       multiplies. Interleaved parts without them are for our kernels, which know where their rows
+       belong. */
+    const bool lt = p.many && cuda_lt_available(c);
+    p.apart = swiglu ? !w->interleaved || lt : bias && lt;
     p.swiglu = swiglu && !p.apart;
     struct tensor sums = {.type = DT_F32,
                           .cols = (int32_t)(w->interleaved ? w->padded_rows : w->head.rows),

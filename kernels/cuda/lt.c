@@ -20,7 +20,7 @@ enum { MOST_SHAPES = 64, ROOM_BYTES = 32 << 20, FEW_ROWS = 64 };
 struct shape { /* what an algorithm is chosen for */
     int64_t m, n, k, ldx, ldw, ldy;
     enum dtype in, out;
-    bool bias;
+    uint32_t x_align, y_align;
 };
 struct chosen {
     struct shape shape;
@@ -32,7 +32,7 @@ struct lt {
     struct lt_api api;
     cublasLtHandle_t handle;
     struct chosen chosen[MOST_SHAPES];
-    int n_chosen;
+    int n_chosen, oldest;
 };
 
 static struct lt *lt_of(struct cuda *c) { return engine_of(c)->lt; }
@@ -110,7 +110,18 @@ void cuda_lt_describe(struct cuda *c, struct facts *facts) {
 
 static bool same_shape(const struct shape *a, const struct shape *b) {
     return a->m == b->m && a->n == b->n && a->k == b->k && a->ldx == b->ldx && a->ldw == b->ldw &&
-           a->ldy == b->ldy && a->in == b->in && a->out == b->out && a->bias == b->bias;
+           a->ldy == b->ldy && a->in == b->in && a->out == b->out && a->x_align == b->x_align &&
+           a->y_align == b->y_align;
+}
+
+/* A shape beyond the most takes the oldest one's place: what multiplies must not depend on what
+   came before. Recorded steps hold kernels, not what is here. */
+static struct chosen *place_for(struct lt *lt) {
+    if (lt->n_chosen < MOST_SHAPES) return &lt->chosen[lt->n_chosen++];
+    struct chosen *oldest = &lt->chosen[lt->oldest];
+    lt->oldest = (lt->oldest + 1) % MOST_SHAPES;
+    lt_problem_close(&lt->api, &oldest->problem);
+    return oldest;
 }
 
 /* The first that the library's own heuristic names. Chosen at a shape's first use, which is never
@@ -118,8 +129,7 @@ static bool same_shape(const struct shape *a, const struct shape *b) {
 static struct chosen *choose(struct lt *lt, const struct shape *shape) {
     for (int i = 0; i < lt->n_chosen; i++)
         if (same_shape(&lt->chosen[i].shape, shape)) return &lt->chosen[i];
-    if (lt->n_chosen == MOST_SHAPES) return NULL;
-    struct chosen *chosen = &lt->chosen[lt->n_chosen++];
+    struct chosen *chosen = place_for(lt);
     *chosen = (struct chosen){.shape = *shape};
     const struct lt_shape s = {.m = shape->m,
                                .n = shape->n,
@@ -129,7 +139,8 @@ static struct chosen *choose(struct lt *lt, const struct shape *shape) {
                                .ldy = shape->ldy,
                                .in = shape->in,
                                .out = shape->out,
-                               .bias = shape->bias,
+                               .x_align = shape->x_align,
+                               .y_align = shape->y_align,
                                .room_bytes = ROOM_BYTES};
     if (!lt_problem_open(&lt->api, &chosen->problem, &s)) return chosen;
     cublasLtMatmulHeuristicResult_t result;
@@ -137,13 +148,14 @@ static struct chosen *choose(struct lt *lt, const struct shape *shape) {
     cublasStatus_t status = lt->api.heuristic(
         lt->handle, chosen->problem.desc, chosen->problem.w, chosen->problem.x, chosen->problem.y,
         chosen->problem.y, chosen->problem.preference, 1, &result, &found);
-    chosen->works = status == CUBLAS_STATUS_SUCCESS && found > 0;
+    chosen->works =
+        status == CUBLAS_STATUS_SUCCESS && found > 0 && result.state == CUBLAS_STATUS_SUCCESS;
     if (chosen->works) chosen->algo = result.algo;
     return chosen;
 }
 
 bool cuda_lt_linear(struct cuda *c, struct tensor *y, const struct tensor *x,
-                    const struct cuda_weight *w, const float *bias) {
+                    const struct cuda_weight *w) {
     struct lt *lt = lt_of(c);
     const float one = 1, zero = 0;
     if (!lt || !room_of(c)) return false;
@@ -155,16 +167,18 @@ bool cuda_lt_linear(struct cuda *c, struct tensor *y, const struct tensor *x,
                                 .ldy = y->stride,
                                 .in = x->type,
                                 .out = y->type,
-                                .bias = bias != NULL};
+                                .x_align = lt_alignment(x->data),
+                                .y_align = lt_alignment(y->data)};
     struct chosen *chosen = choose(lt, &shape);
-    if (!chosen || !chosen->works) return false;
-    if (bias && !lt_problem_bias(&lt->api, &chosen->problem, bias)) return false;
+    if (!chosen->works) return false;
     cublasStatus_t status =
         lt->api.matmul(lt->handle, chosen->problem.desc, &one, w->data, chosen->problem.w, x->data,
                        chosen->problem.x, &zero, y->data, chosen->problem.y, y->data,
                        chosen->problem.y, &chosen->algo, room_of(c), ROOM_BYTES, c->stream);
     c->launches++;
-    return cuda_expects(c, status == CUBLAS_STATUS_SUCCESS, "cublasLtMatmul failed");
+    if (status && !c->failed.code)
+        err_set(&c->failed, ERR_DEVICE, "cuda: cublasLtMatmul failed (status %d)", (int)status);
+    return true;
 }
 
 #else /* no header at build time, or the emulated device */
@@ -180,13 +194,18 @@ int64_t cuda_lt_room(struct cuda *c) {
     return 0;
 }
 void cuda_lt_describe(struct cuda *c, struct facts *facts) { (void)c, (void)facts; }
+/* SIMT_LT=1, for tests of what stands around it: one that has no algorithm for anything. */
 bool cuda_lt_available(struct cuda *c) {
+#ifdef BENCH_SIMT
+    return c->params.gemm != GEMM_OWN && getenv("SIMT_LT");
+#else
     (void)c;
     return false;
+#endif
 }
 bool cuda_lt_linear(struct cuda *c, struct tensor *y, const struct tensor *x,
-                    const struct cuda_weight *w, const float *bias) {
-    (void)c, (void)y, (void)x, (void)w, (void)bias;
+                    const struct cuda_weight *w) {
+    (void)c, (void)y, (void)x, (void)w;
     return false;
 }
 #endif

@@ -18,11 +18,12 @@ int64_t cuda_lt_room(struct cuda *); /* workspace bytes of a plan with the devic
 void cuda_lt_describe(struct cuda *, struct facts *);
 /* Whether it is loaded, so that float weights times more than 64 rows may go to it. */
 bool cuda_lt_available(struct cuda *);
-/* y (M, N) = x (M, K) W^T (+ bias): W row-major (padded_rows, padded_cols) of x's type; y of x's
-   type or f32; N = y->cols. Interleaved parts (gate, up) come out as the weight has them: 8 columns
+/* y (M, N) = x (M, K) W^T: W row-major (padded_rows, padded_cols) of x's type; y of x's type or
+   f32; N = y->cols. Bias is for the kernel after it: ours is f32, the library's has y's type.
+   Interleaved parts (gate, up) come out as the weight has them: 8 columns
    of the one, 8 of the other. f32 is full f32. False: it has no algorithm for this; the own kernels
    have. */
 bool cuda_lt_linear(struct cuda *, struct tensor *y, const struct tensor *x,
-                    const struct cuda_weight *, const float *bias);
+                    const struct cuda_weight *);
 
 #endif

@@ -13,10 +13,14 @@
 #define CUDA_TOOLKIT "/usr/local/cuda"
 #endif
 
+/* Of the header's own major version: its structs and attributes are what is used here. */
+#define TEXT_(x) #x
+#define TEXT(x)  TEXT_(x)
+#define LIBRARY  "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
+
 static void *open_library(void) {
-    static const char *const places[] = {"libcublasLt.so.13",
-                                         CUDA_TOOLKIT "/lib64/libcublasLt.so.13",
-                                         CUDA_TOOLKIT "/lib/libcublasLt.so.13", NULL};
+    static const char *const places[] = {LIBRARY, CUDA_TOOLKIT "/lib64/" LIBRARY,
+                                         CUDA_TOOLKIT "/lib/" LIBRARY, NULL};
     const char *named = getenv("BENCH_CUBLASLT");
     if (named && *named) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
     void *library = NULL;
@@ -45,6 +49,7 @@ static const struct symbol symbols[] = {
     SYMBOL(preference_create, cublasLtMatmulPreferenceCreate),
     SYMBOL(preference_destroy, cublasLtMatmulPreferenceDestroy),
     SYMBOL(preference_set, cublasLtMatmulPreferenceSetAttribute),
+    SYMBOL(preference_get, cublasLtMatmulPreferenceGetAttribute),
     SYMBOL(heuristic, cublasLtMatmulAlgoGetHeuristic),
     SYMBOL(algo_get, cublasLtMatmulAlgoConfigGetAttribute),
 };
@@ -77,6 +82,17 @@ static cublasStatus_t set_desc(const struct lt_api *api, cublasLtMatmulDesc_t de
     return api->desc_set(desc, which, &value, sizeof value);
 }
 
+static cublasStatus_t prefer(const struct lt_api *api, cublasLtMatmulPreference_t preference,
+                             cublasLtMatmulPreferenceAttributes_t which, uint32_t value) {
+    return api->preference_set(preference, which, &value, sizeof value);
+}
+
+uint32_t lt_alignment(const void *p) {
+    uint32_t align = LT_ALIGN;
+    while ((uintptr_t)p % align) align /= 2;
+    return align;
+}
+
 bool lt_problem_open(const struct lt_api *api, struct lt_problem *p, const struct lt_shape *s) {
     *p = (struct lt_problem){0};
     const cudaDataType_t in = type_of(s->in), out = type_of(s->out);
@@ -84,9 +100,6 @@ bool lt_problem_open(const struct lt_api *api, struct lt_problem *p, const struc
     /* COMPUTE_32F on f32 is full f32: TF32 would be COMPUTE_32F_FAST_TF32. */
     cublasStatus_t e = api->desc_create(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     if (!e) e = set_desc(api, p->desc, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
-    if (!e && s->bias)
-        e = set_desc(api, p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    if (!e && s->bias) e = set_desc(api, p->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
     if (!e) e = api->layout_create(&p->w, in, (uint64_t)s->k, (uint64_t)s->n, s->ldw);
     if (!e) e = api->layout_create(&p->x, in, (uint64_t)s->k, (uint64_t)s->m, s->ldx);
     if (!e) e = api->layout_create(&p->y, out, (uint64_t)s->n, (uint64_t)s->m, s->ldy);
@@ -94,13 +107,12 @@ bool lt_problem_open(const struct lt_api *api, struct lt_problem *p, const struc
     if (!e)
         e = api->preference_set(p->preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room,
                                 sizeof room);
+    /* Unless told otherwise it takes all addresses to be multiples of 256. */
+    if (!e) e = prefer(api, p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, s->x_align);
+    if (!e) e = prefer(api, p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, s->y_align);
+    if (!e) e = prefer(api, p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, s->y_align);
     if (e) lt_problem_close(api, p);
     return !e;
-}
-
-bool lt_problem_bias(const struct lt_api *api, struct lt_problem *p, const float *bias) {
-    return api->desc_set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias) ==
-           CUBLAS_STATUS_SUCCESS;
 }
 
 void lt_problem_close(const struct lt_api *api, struct lt_problem *p) {

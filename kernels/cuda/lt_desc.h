@@ -29,6 +29,7 @@ struct lt_api {
     __typeof__(cublasLtMatmulPreferenceCreate) *preference_create;
     __typeof__(cublasLtMatmulPreferenceDestroy) *preference_destroy;
     __typeof__(cublasLtMatmulPreferenceSetAttribute) *preference_set;
+    __typeof__(cublasLtMatmulPreferenceGetAttribute) *preference_get;
     __typeof__(cublasLtMatmulAlgoGetHeuristic) *heuristic;
     __typeof__(cublasLtMatmulAlgoConfigGetAttribute) *algo_get;
 };
@@ -39,9 +40,11 @@ int lt_load(struct lt_api *, struct err *);
 struct lt_shape {                   /* y (m, n) = x (m, k) w (n, k)^T, all row-major */
     int64_t m, n, k, ldx, ldw, ldy; /* elements from row to row */
     enum dtype in, out;             /* of x and w; of y: the same or f32 */
-    bool bias;                      /* (n) f32 */
+    uint32_t x_align, y_align;      /* bytes, up to LT_ALIGN, which w has */
     int64_t room_bytes;
 };
+enum { LT_ALIGN = 256 };
+uint32_t lt_alignment(const void *); /* the largest power of two that divides it, up to LT_ALIGN */
 /* The library counts columns first: a row-major matrix is its transpose. So y^T (n, m) = (w^T)^T
    x^T with w^T (k, n) transposed and x^T (k, m) as it is. */
 struct lt_problem {
@@ -50,7 +53,6 @@ struct lt_problem {
     cublasLtMatmulPreference_t preference;
 };
 bool lt_problem_open(const struct lt_api *, struct lt_problem *, const struct lt_shape *);
-bool lt_problem_bias(const struct lt_api *, struct lt_problem *, const float *bias);
 void lt_problem_close(const struct lt_api *, struct lt_problem *);
 #endif
 

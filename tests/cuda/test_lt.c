@@ -36,6 +36,14 @@ static int32_t of_desc(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t
     return v;
 }
 
+static int64_t alignment_of(cublasLtMatmulPreference_t preference,
+                            cublasLtMatmulPreferenceAttributes_t which) {
+    uint32_t v = 0;
+    size_t written;
+    assert_int_equal(api.preference_get(preference, which, &v, sizeof v, &written), 0);
+    return v;
+}
+
 static void expect_layout(cublasLtMatrixLayout_t layout, int64_t rows, int64_t cols, int64_t ld,
                           cudaDataType_t type) {
     assert_int_equal(of_layout(layout, CUBLASLT_MATRIX_LAYOUT_ROWS), rows);
@@ -56,7 +64,8 @@ static void row_major_is_transposed(void **state) {
                                    .ldy = 304,
                                    .in = DT_BF16,
                                    .out = DT_F32,
-                                   .bias = true,
+                                   .x_align = 16,
+                                   .y_align = 4,
                                    .room_bytes = 1 << 20};
     assert_true(lt_problem_open(&api, &p, &shape));
     expect_layout(p.w, 100, 300, 128, CUDA_R_16BF);
@@ -64,14 +73,10 @@ static void row_major_is_transposed(void **state) {
     expect_layout(p.y, 300, 512, 304, CUDA_R_32F);
     assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_TRANSA), CUBLAS_OP_T);
     assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_TRANSB), CUBLAS_OP_N);
-    assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE), CUBLASLT_EPILOGUE_BIAS);
-    assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), CUDA_R_32F);
-    const float bias = 0, *read = NULL;
-    size_t written;
-    assert_true(lt_problem_bias(&api, &p, &bias));
-    assert_int_equal(
-        api.desc_get(p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &read, sizeof read, &written), 0);
-    assert_ptr_equal(read, &bias);
+    assert_int_equal(alignment_of(p.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES), 256);
+    assert_int_equal(alignment_of(p.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES), 16);
+    assert_int_equal(alignment_of(p.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES), 4);
+    assert_int_equal(alignment_of(p.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES), 4);
     lt_problem_close(&api, &p);
     assert_null(p.desc);
 }
@@ -87,11 +92,20 @@ static void f32_is_full_f32(void **state) {
                                    .ldy = 16,
                                    .in = DT_F32,
                                    .out = DT_F32,
+                                   .x_align = 256,
+                                   .y_align = 256,
                                    .room_bytes = 0};
     assert_true(lt_problem_open(&api, &p, &shape));
     assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE), CUBLAS_COMPUTE_32F);
     assert_int_equal(of_desc(p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE), CUBLASLT_EPILOGUE_DEFAULT);
     lt_problem_close(&api, &p);
+}
+
+static void alignments_are_powers_of_two(void **state) {
+    (void)state;
+    assert_int_equal(lt_alignment((const void *)(uintptr_t)0x7000), 256);
+    assert_int_equal(lt_alignment((const void *)(uintptr_t)0x7080), 128);
+    assert_int_equal(lt_alignment((const void *)(uintptr_t)0x7012), 2);
 }
 
 static void a_wrong_name_is_told(void **state) {
@@ -115,6 +129,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(row_major_is_transposed),
         cmocka_unit_test(f32_is_full_f32),
+        cmocka_unit_test(alignments_are_powers_of_two),
         cmocka_unit_test(a_wrong_name_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
