@@ -412,9 +412,18 @@ static void execute(void *s) {
 /* ---- witness: rows of the block against the same rows computed alone */
 
 static struct tensor row_view(struct tensor t, int64_t row) {
-    t.data = (float *)t.data + row * t.stride;
+    t.data = (char *)t.data + row * t.stride * (dtype_bits(t.type) / 8);
     t.rows = 1;
     return t;
+}
+
+/* out: (t.cols) on the host. */
+static void download_row(struct device *device, const struct tensor *t, int64_t row, float *out) {
+    const size_t bytes = (size_t)t->cols * (size_t)(dtype_bits(t->type) / 8);
+    void *image = must_alloc(bytes);
+    device->kind->download(device, image, row_view(*t, row).data, bytes);
+    for (int64_t i = 0; i < t->cols; i++) out[i] = dtype_load(image, t->type, i);
+    free(image);
 }
 
 /* The step of one row of the first sequence, in memory of its own. */
@@ -448,7 +457,6 @@ static int row_alone(struct blocks_self *self, int64_t row, float *out, struct e
     void *memory = NULL;
     int code = create(self, &y, 1, self->y.cols, "row alone", err);
     if (code) goto out;
-    fill_constant(device, y.data, y.cols, 0);
     switch (self->params.part) {
     case PART_GEMM: op->linear(device, &y, &x, self->first, NULL, EPI_NONE); break;
     case PART_MLP:
@@ -463,7 +471,7 @@ static int row_alone(struct blocks_self *self, int64_t row, float *out, struct e
         op->attention(device, &y, &x, &self->cache->layers[0], &step, self->scale);
     }
     code = device->kind->sync(device, err);
-    if (!code) device->kind->download(device, out, y.data, sizeof *out * (size_t)y.cols);
+    if (!code) download_row(device, &y, 0, out);
 out:
     device_free(device, memory);
     device_free(device, hidden.data);
@@ -496,12 +504,11 @@ static int witness(void *s, struct witness *w, struct err *err) {
     const struct blocks_params *p = &self->params;
     const struct model_config config = config_of(p);
     const int64_t rows = p->part == PART_ATTENTION ? p->tokens : rows_of(p), cols = self->y.cols;
-    const size_t bytes = sizeof(float) * (size_t)cols;
-    float *fast = must_alloc(2 * bytes), *plain = fast + cols;
+    float *fast = must_alloc(2 * sizeof *fast * (size_t)cols), *plain = fast + cols;
     int code = 0;
     plain_begin(w, self->device, "first and last row against each computed alone");
     for (int64_t row = 0; !code && row<rows; row += rows> 1 ? rows - 1 : 1) {
-        self->device->kind->download(self->device, fast, row_view(self->y, row).data, bytes);
+        download_row(self->device, &self->y, row, fast);
         code = row_alone(self, row, plain, err);
         if (!code) compare_row(w, fast, plain, cols, row * cols, plain_tolerance(&config));
     }

@@ -197,8 +197,8 @@ static void spoiled_results_are_wrong(void **state) {
 /* A device whose ops differ in the last bit where there is more than one row. */
 static const struct ops *sound;
 static void spoil(struct tensor *y) {
-    uint32_t *bits = (uint32_t *)y->data + ((int64_t)y->rows * y->stride - 1);
-    if (y->rows > 1) *bits ^= 1;
+    const int64_t size = dtype_bits(y->type) / 8; /* little-endian */
+    if (y->rows > 1) ((char *)y->data)[((int64_t)y->rows * y->stride - 1) * size] ^= 1;
 }
 static void spoiled_linear(struct device *device, struct tensor *y, const struct tensor *x,
                            const struct weight *w, const float *bias, enum epilogue epilogue) {
@@ -214,9 +214,13 @@ static void spoiled_attention(struct device *device, struct tensor *o, const str
 static void spoiled_blocks_are_wrong(void **state) {
     static const char *const settings[] = {"part=gemm batch=3 d=64 f=32",
                                            "part=mlp batch=3 d=64 f=96",
-                                           "part=attention tokens=3 context=11 d=64 heads=4"};
+                                           "part=attention tokens=3 context=11 d=64 heads=4",
+                                           "part=gemm batch=3 d=64 f=32 activation=bf16",
+                                           "part=mlp batch=3 d=64 f=96 activation=bf16",
+                                           "part=attention tokens=3 context=11 d=64 heads=4 "
+                                           "activation=f16"};
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         struct drive drive;
         struct err err = {0};
         drive_open_run(&drive, devices[0], NULL, arena);
