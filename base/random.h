@@ -5,23 +5,25 @@
 #define BASE_RANDOM_H
 #include <stdint.h>
 
+#include "base/everywhere.h"
+
 /* SplitMix64's finaliser (Steele, Lea, Flood 2014) over a mixed counter. */
-static inline uint64_t random_mix(uint64_t z) {
+EVERYWHERE uint64_t random_mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
 }
-static inline uint64_t random_key(uint64_t seed, uint64_t stream) {
+EVERYWHERE uint64_t random_key(uint64_t seed, uint64_t stream) {
     return random_mix(seed + 0x9e3779b97f4a7c15u * (stream + 1));
 }
-static inline uint64_t random_at(uint64_t key, uint64_t i) {
+EVERYWHERE uint64_t random_at(uint64_t key, uint64_t i) {
     return random_mix(key + 0x9e3779b97f4a7c15u * (i + 1));
 }
-static inline uint32_t random_below(uint64_t key, uint64_t i, uint32_t n) /* uniform in 0 ... n-1 */
+EVERYWHERE uint32_t random_below(uint64_t key, uint64_t i, uint32_t n) /* uniform in 0 ... n-1 */
 {
     return (uint32_t)(((random_at(key, i) >> 32) * (uint64_t)n) >> 32);
 }
-static inline double random_unit(uint64_t key, uint64_t i) /* [0, 1) */
+EVERYWHERE double random_unit(uint64_t key, uint64_t i) /* [0, 1) */
 {
     return (double)(random_at(key, i) >> 11) * 0x1p-53;
 }

@@ -38,38 +38,7 @@ int dtype_bits(enum dtype type) {
     return bits[type];
 }
 
-float f16_to_f32(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
-    uint32_t exponent = (h >> 10) & 0x1fu, mantissa = h & 0x3ffu;
-    if (exponent == 31) return f32_from_bits(sign | 0x7f800000u | (mantissa << 13));
-    if (exponent > 0) return f32_from_bits(sign | ((exponent + 112u) << 23) | (mantissa << 13));
-    /* Zero and subnormals: an integer count of 2^-24, exact in f32. */
-    float v = (float)mantissa * 0x1p-24f;
-    return f32_from_bits(f32_bits(v) | sign);
-}
-
-uint16_t f16_from_f32(float f) {
-    uint32_t u = f32_bits(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x3ffu)); /* quiet NaN */
-    if (a >= 0x477ff000u)
-        return (uint16_t)(sign | 0x7c00u); /* from 65520 on the nearest is infinity */
-    if (a >= 0x38800000u) {                /* normal: from 2^-14 */
-        uint32_t r = a + 0xfffu + ((a >> 13) & 1u);
-        return (uint16_t)(sign | ((r - 0x38000000u) >> 13));
-    }
-    /* Subnormal: adding 0.5 leaves 24 bits of which the last counts 2^-24, rounded to even by the
-     * addition itself. */
-    float sum = f32_from_bits(a) + 0.5f;
-    return (uint16_t)(sign | (f32_bits(sum) - 0x3f000000u));
-}
-
-/* Quantiles of the standard normal at linspace(0.9677083, 0.5): 8 positive, 7 negative and zero,
- * divided by the largest. */
-const float nf4_levels[16] = {
-    -1.0f,          -0.69619292f, -0.525073051f, -0.394917488f, -0.284441352f, -0.18477343f,
-    -0.0910499915f, 0.0f,         0.0795803294f, 0.160930172f,  0.246112287f,  0.337915182f,
-    0.4407098f,     0.562616944f, 0.722956717f,  1.0f,
-};
+const float nf4_levels[16] = {NF4_LEVELS};
 
 float dtype_load(const void *data, enum dtype type, int64_t i) {
     switch (type) {

@@ -8,14 +8,10 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "kernels/quant_code.h"
 
 static bool is_quantized(enum dtype type) {
     return type == DT_I8 || type == DT_I4 || type == DT_NF4;
-}
-
-/* The code of the largest magnitude; NF4's outermost level is 1. */
-static float top_code(enum dtype type) {
-    return type == DT_I8 ? 127.0f : type == DT_I4 ? 7.0f : 1.0f;
 }
 
 int64_t quant_groups(const struct weight_spec *spec) {
@@ -55,47 +51,19 @@ float quant_absmax(const struct weight_spec *spec, const struct row_source *sour
     return most;
 }
 
-/* absmax/top as stored. Among f16's subnormals the nearest may fall so far below that the largest
-   weight would clip by more than half a step (or to 0); then the next one up is taken. */
-static float scale_of(float most, float top, bool half) {
-    if (!(most > 0)) return 1;
-    float scale = most / top;
-    if (!half) return scale > 0 ? scale : 1;
-    uint16_t h = f16_from_f32(scale);
-    if (h >= 0x7c00u) h = 0x7bffu; /* 65504: a finite scale for absurd weights */
-    if (h < 0x400u && f16_to_f32(h) * (top + 0.5f) < most) h++;
-    return f16_to_f32(h);
-}
-
-/* The midpoints that x exceeds: exact in double, so a tie keeps the lower code. NaN is the level 0.
- */
-static int8_t nf4_code(float x) {
-    if (!(x == x)) return 7;
-    int code = 0;
-    for (int i = 0; i < 15; i++)
-        code += (double)x > 0.5 * ((double)nf4_levels[i] + (double)nf4_levels[i + 1]);
-    return (int8_t)code;
-}
-
-/* rint and clamp, without a call per weight: 1.5 * 2^23 leaves no bits behind the point. NaN is 0.
- */
-static int8_t int_code(float x, float top) {
-    float c = x > top ? top : x < -top - 1 ? -top - 1 : x == x ? x : 0;
-    return (int8_t)(int)((c + 0x1.8p23f) - 0x1.8p23f);
-}
-
 void quant_row(const struct weight_spec *spec, const float *w, float tensor_absmax, int8_t *codes,
                float *scales) {
     int64_t span = spec->scale == SCALE_GROUP && spec->group > 0 ? spec->group : spec->cols;
-    float top = top_code(spec->type);
+    float top = quant_top(spec->type);
     for (int64_t begin = 0, g = 0; begin < spec->cols; begin += span, g++) {
         int64_t n = spec->cols - begin < span ? spec->cols - begin : span;
         bool whole = spec->scale == SCALE_TENSOR;
-        float scale =
-            scale_of(whole ? tensor_absmax : absmax(w + begin, n), top, spec->scale == SCALE_GROUP);
+        float scale = quant_scale(whole ? tensor_absmax : absmax(w + begin, n), top,
+                                  spec->scale == SCALE_GROUP);
         scales[g] = scale;
         for (int64_t i = begin; i < begin + n; i++)
-            codes[i] = spec->type == DT_NF4 ? nf4_code(w[i] / scale) : int_code(w[i] / scale, top);
+            codes[i] =
+                spec->type == DT_NF4 ? quant_nf4(w[i] / scale) : quant_int(w[i] / scale, top);
     }
 }
 
@@ -122,7 +90,7 @@ void quant_roundtrip(const struct weight_spec *spec, float *w, float tensor_absm
 }
 
 float quant_kv(const float *x, int d_h, int8_t *codes) {
-    float scale = scale_of(absmax(x, d_h), 127.0f, false);
-    for (int i = 0; i < d_h; i++) codes[i] = int_code(x[i] / scale, 127.0f);
+    float scale = quant_scale(absmax(x, d_h), 127.0f, false);
+    for (int i = 0; i < d_h; i++) codes[i] = quant_int(x[i] / scale, 127.0f);
     return scale;
 }

@@ -5,6 +5,8 @@
 #define KERNELS_QUANT_H
 #include "kernels/dtype.h"
 
+struct synth_matrix;
+
 /* A weight matrix (rows, cols), row-major as the maths sees it: y[m][r] = sum over c of x[m][c] *
  * w[r][c]. */
 struct weight_spec {
@@ -20,6 +22,8 @@ struct weight_spec {
 struct row_source {
     void (*row)(void *ctx, int64_t r, float *out);
     void *ctx;
+    const struct synth_matrix *recipe; /* what `row` computes, for devices that make such rows
+                                          themselves; NULL: only `row` knows */
 };
 
 int64_t quant_groups(

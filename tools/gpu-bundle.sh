@@ -14,7 +14,7 @@ rm -rf "$out.part"
 mkdir -p "$out.part/bin" "$out.part/lib" "$out.part/share"
 
 cp "$build/bench" "$out.part/bin/"
-for test in ops_dense ops_cache ops_select ops_self golden_model; do
+for test in ops_dense ops_cache ops_select ops_pack ops_self golden_model; do
     cp "$build/tests/test_$test" "$out.part/bin/"
 done
 nvcc=$(sed -n 's/^BENCH_NVCC:[^=]*=//p' "$build/CMakeCache.txt")

@@ -265,7 +265,7 @@ static int pack(struct blocks_self *self, struct weight **weight, const char *wh
     struct row_source sources[2];
     for (int i = 0; i < n; i++) {
         matrices[i] = synth_matrix(run_seed(self->run), stream + (uint64_t)i, cols);
-        sources[i] = (struct row_source){.row = synth_row, .ctx = &matrices[i]};
+        sources[i] = synth_source(&matrices[i]);
         specs[i] = (struct weight_spec){.what = what,
                                         .rows = rows,
                                         .cols = cols,

@@ -82,6 +82,12 @@ int cuda_pack(struct device *, struct weight **, const struct weight_spec *parts
               const struct row_source *, struct err *);
 void cuda_unpack(struct device *, struct weight **);
 
+/* engine_synth.c */
+bool cuda_synth_knows(int n, const struct row_source *); /* all parts by their recipes */
+/* Makes the weight where it lies: data and scales, which are zeroed. */
+int cuda_synth(struct cuda *, const struct cuda_weight *, const struct weight_spec *parts, int n,
+               const struct row_source *, struct err *);
+
 /* graph.c */
 bool cuda_replay(struct device *, const struct step_id *);
 void cuda_recorded(struct device *);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights on their way to the device: rows are made and quantized by several threads into pinned
-   memory, tile after tile in the order of the kernels, and copied while the next ones are made. */
+/* Weights come to be on the device: by their recipe where that is known (engine_synth.c), else rows
+   are made and quantized by several threads into pinned memory, tile after tile in the order of the
+   kernels, and copied while the next ones are made. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,27 @@ static void send_tiles(struct cuda *c, const struct packing *p) {
     }
 }
 
+/* Rows that only the host can make, quantized here. */
+static void send_rows(struct cuda *c, const struct cuda_weight *w, const struct weight_spec *parts,
+                      int n, const struct row_source *sources) {
+    float *absmax = must_alloc((size_t)n * sizeof *absmax);
+    struct packing packing = {.w = w,
+                              .parts = parts,
+                              .sources = sources,
+                              .n_parts = n,
+                              .absmax = absmax,
+                              .tile_bytes = cuda_pack_tile_bytes(w)};
+    for (int i = 0; i < n && w->head.scale == SCALE_TENSOR; i++)
+        absmax[i] = quant_absmax(&parts[i], &sources[i]);
+    /* The scale of padding is 0, so that it means 0 whatever its code. */
+    if (w->head.scale_bytes) packing.scales = must_alloc((size_t)w->head.scale_bytes);
+    send_tiles(c, &packing);
+    if (packing.scales)
+        cuda_upload(&c->base, w->scales, packing.scales, (size_t)w->head.scale_bytes);
+    free(packing.scales);
+    free(absmax);
+}
+
 static void set_size(struct cuda_weight *w, const struct weight_spec *parts, int n) {
     int64_t rows = 0;
     w->n_parts = n;
@@ -202,21 +224,12 @@ int cuda_pack(struct device *device, struct weight **weight, const struct weight
         cuda_unpack(device, weight);
         return code;
     }
-    float *absmax = must_alloc((size_t)n * sizeof *absmax);
-    struct packing packing = {.w = w,
-                              .parts = parts,
-                              .sources = sources,
-                              .n_parts = n,
-                              .absmax = absmax,
-                              .tile_bytes = tile_bytes};
-    for (int i = 0; i < n && w->head.scale == SCALE_TENSOR; i++)
-        absmax[i] = quant_absmax(&parts[i], &sources[i]);
-    /* The scale of padding is 0, so that it means 0 whatever its code. */
-    if (w->head.scale_bytes) packing.scales = must_alloc((size_t)w->head.scale_bytes);
-    send_tiles(c, &packing);
-    if (packing.scales) cuda_upload(device, w->scales, packing.scales, (size_t)w->head.scale_bytes);
-    free(packing.scales);
-    free(absmax);
+    if (cuda_synth_knows(n, sources)) {
+        code = cuda_synth(c, w, parts, n, sources, err);
+        if (code) cuda_unpack(device, weight);
+        return code;
+    }
+    send_rows(c, w, parts, n, sources);
     return 0;
 }
 

@@ -31,6 +31,7 @@ CUDA_LAUNCH(select)
 CUDA_LAUNCH(advance)
 CUDA_LAUNCH(kv_copy_block)
 CUDA_LAUNCH(ceilings)
+CUDA_LAUNCH(synth)
 #undef CUDA_LAUNCH
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/select.h"
 
+#include "base/random.h"
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/cuda/select.card.h"
 #include "kernels/cuda/table.cuh"
@@ -36,14 +37,6 @@ template <int THREADS> static __device__ __forceinline__ candidate best_of_block
     return mine;
 }
 
-/* random_unit of base/random.h, on the device. */
-static __device__ __forceinline__ double unit_at(uint64_t key, uint64_t i) {
-    uint64_t z = key + 0x9e3779b97f4a7c15u * (i + 1);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return double((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
-
 template <bool SAMPLE> struct noise {
     double temperature;
     uint64_t key, counter;
@@ -57,7 +50,7 @@ template <bool SAMPLE> struct noise {
     }
     __device__ __forceinline__ double worth(float logit, int32_t id) const {
         if (!SAMPLE) return double(logit);
-        const double u = unit_at(key, counter + uint64_t(id));
+        const double u = random_unit(key, counter + uint64_t(id));
         return double(logit) / temperature - log(-log(u + 0x1p-54));
     }
 };

@@ -60,7 +60,7 @@ static struct weight *pack(struct model *m, int64_t rows, int64_t rows2, int64_t
     struct weight *w;
     struct weight_spec parts[2] = {{.what = "bench", .rows = rows, .cols = cols, .type = type},
                                    {.what = "bench", .rows = rows2, .cols = cols, .type = type}};
-    struct row_source sources[2] = {{row, &cols}, {row, &cols}};
+    struct row_source sources[2] = {{.row = row, .ctx = &cols}, {.row = row, .ctx = &cols}};
     if (m->device->kind->pack(m->device, &w, parts, rows2 > 0 ? 2 : 1, sources, &err)) fail(&err);
     m->weight_bytes += (double)w->bytes;
     m->flops_per_row += 2.0 * (double)w->rows * (double)cols;

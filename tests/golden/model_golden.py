@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden values of the built-in transformer, by an independent program.
 
-Written from workloads/model/synth.h and kernels/ops.h only: the generator in Python integers, the forward pass in NumPy
-float64. It keeps no cache: every logit comes from a pass over the whole sequence.
+Written from base/synthetic.h, workloads/model/synth.h and kernels/ops.h only: the generator in Python integers, the forward
+pass in NumPy float64. It keeps no cache: every logit comes from a pass over the whole sequence.
 
     python3 tests/golden/model_golden.py > tests/golden/model_golden.tsv
 

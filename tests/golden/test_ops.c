@@ -285,7 +285,8 @@ static void linear_on(struct op_target *target, const float *bias, int parts, co
     const struct weight_spec specs[2] = {{"golden", n, k, DT_F32, SCALE_NONE, 0},
                                          {"golden", n, k, DT_F32, SCALE_NONE, 0}};
     struct rows first = {b, k}, second = {c, k};
-    struct row_source sources[2] = {{source_row, &first}, {source_row, &second}};
+    struct row_source sources[2] = {{.row = source_row, .ctx = &first},
+                                    {.row = source_row, .ctx = &second}};
     struct weight *w = op_pack(&rig, target, specs, parts, sources);
     assert_non_null(w);
     struct tensor x = op_tensor(target, DT_F32, m, k, k, a, false),

@@ -57,7 +57,7 @@ static float *linear_run(struct op_rig *rig, struct op_target *target, const str
     struct row_source sources[3];
     for (int i = 0; i < c->n_parts; i++) {
         specs[i] = c->parts[i].spec;
-        sources[i] = (struct row_source){matrix_row, (void *)&c->parts[i]};
+        sources[i] = (struct row_source){.row = matrix_row, .ctx = (void *)&c->parts[i]};
     }
     struct device *device = target->device;
     struct weight *weight = op_pack(rig, target, specs, c->n_parts, sources);
@@ -124,7 +124,8 @@ static void forgive_bf16_weights(const struct linear *c, float *got, const float
     float *gate = must_alloc((size_t)c->in * sizeof *gate);
     float *up = must_alloc((size_t)c->in * sizeof *up), absmax[3];
     for (int i = 0; i < c->n_parts; i++) {
-        const struct row_source source = {matrix_row, (void *)(uintptr_t)&c->parts[i]};
+        const struct row_source source = {.row = matrix_row,
+                                          .ctx = (void *)(uintptr_t)&c->parts[i]};
         absmax[i] = quant_absmax(&c->parts[i].spec, &source);
     }
     for (int32_t n = 0; n < c->out; n++) {
@@ -235,7 +236,7 @@ void op_check_linear(struct op_rig *rig) {
 
 static float *embed_run(struct op_rig *rig, struct op_target *target, const struct matrix *table,
                         enum dtype activation, const struct op_step *step, int64_t stride) {
-    struct row_source source = {matrix_row, (void *)table};
+    struct row_source source = {.row = matrix_row, .ctx = (void *)table};
     struct device *device = target->device;
     struct weight *weight = op_pack(rig, target, &table->spec, 1, &source);
     float *values = NULL;

@@ -65,7 +65,7 @@ static float *product_rows(struct op_rig *rig, struct op_target *target, const s
  */
 static float *product_run(struct op_rig *rig, struct op_target *target, const struct product *p) {
     struct source source = {p->w, p->in};
-    struct row_source rows = {source_row, &source};
+    struct row_source rows = {.row = source_row, .ctx = &source};
     struct weight *weight = op_pack(rig, target, &p->spec, 1, &rows);
     if (!weight) return NULL;
     float *all = product_rows(rig, target, p, weight, 0, MOST);

@@ -32,28 +32,24 @@ struct synth_matrix synth_matrix(uint64_t seed, uint64_t stream, int64_t cols) {
 
 void synth_row(void *ctx, int64_t r, float *out) {
     const struct synth_matrix *matrix = ctx;
-    const uint64_t bytes = 0x00ff00ff00ff00ffu, key = random_at(matrix->key, (uint64_t)r);
+    const uint64_t key = synth_row_key(matrix->key, r);
     const int64_t cols = matrix->cols, pairs = cols / 2;
     const float unit = matrix->unit;
     for (int64_t j = 0; j < pairs; j++) {
-        uint64_t h = random_at(key, (uint64_t)j);
-        uint64_t sums = (h & bytes) + (h >> 8 & bytes); /* four sums of two bytes */
-        sums += sums >> 16; /* the low half of each 32 bits: a sum of four */
-        out[2 * j] = (float)((int32_t)(sums & 0xffff) - 510) * unit;
-        out[2 * j + 1] = (float)((int32_t)(sums >> 32 & 0xffff) - 510) * unit;
+        const struct synth_pair pair = synth_pair_at(key, j);
+        out[2 * j] = (float)pair.even * unit;
+        out[2 * j + 1] = (float)pair.odd * unit;
     }
-    if (cols & 1) {
-        uint64_t h = random_at(key, (uint64_t)pairs), sums = (h & bytes) + (h >> 8 & bytes);
-        out[cols - 1] = (float)((int32_t)((sums + (sums >> 16)) & 0xffff) - 510) * unit;
+    if (cols & 1) out[cols - 1] = (float)synth_pair_at(key, pairs).even * unit;
+    for (int64_t block = 0; matrix->tail && block * SYNTH_BLOCK < cols; block++) {
+        int32_t in_block, v = synth_outlier(key, block, &in_block);
+        const int64_t c = block * SYNTH_BLOCK + in_block;
+        if (v != 0 && c < cols) out[c] = (float)v * unit;
     }
-    static const int doublings[4] = {0, 0, 1, 2};
-    for (int64_t block = 0; matrix->tail && block * 128 < cols; block++) {
-        uint64_t h = random_at(key, ((uint64_t)1 << 40) + (uint64_t)block);
-        int64_t c = block * 128 + (int64_t)(h & 127);
-        if (h >> 32 >= 176218030u || c >= cols) continue;
-        int32_t v = (452 + (int32_t)((h >> 10 & 1023) * 452 >> 10)) << doublings[h >> 7 & 3];
-        out[c] = (float)(h >> 9 & 1 ? -v : v) * unit;
-    }
+}
+
+struct row_source synth_source(struct synth_matrix *matrix) {
+    return (struct row_source){.row = synth_row, .ctx = matrix, .recipe = matrix};
 }
 
 struct synth_matrix synth_layer_matrix(uint64_t seed, int64_t layer, enum synth_kind kind,

@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeded synthetic weights: integers times a power-of-two-like unit, so that every device, ISA
-   level and thread count sees the same bits; a bell-shaped core with a trained-like outlier tail
-   (seed E34).
-
-   Row r of matrix m has the key k = random_at(random_key(seed, m), r). Columns 2j and 2j + 1 come
-   from random_at(k, j): each is the sum of four bytes less 510, of standard deviation sqrt(4 (2^16
-   - 1) / 12) = 147.8 units. Then each block of 128 columns takes h = random_at(k, 2^40 + block); if
-   h >> 32 < 176218030 (once in 3,120 weights), column h & 127 of the block becomes (452 + ((h >> 10
-   & 1023) * 452 >> 10)) << z units, z = 0, 0, 1, 2 for h >> 7 & 3, negative if h >> 9 & 1: 3.06 to
-   24.5 deviations, of which one weight in 6,300 lies beyond 6 and the largest of millions near 24.
- */
+/* Synthetic weights of models, by the formula of base/synthetic.h: which matrix has which stream of
+   random numbers, how wide it is spread, and what gains and biases are. */
 #ifndef WORKLOADS_MODEL_SYNTH_H
 #define WORKLOADS_MODEL_SYNTH_H
 #include <stdbool.h>
 #include <stdint.h>
 
-struct synth_matrix { /* the ctx of a row_source */
-    uint64_t key;
-    int64_t cols;
-    float unit; /* at most 8 significant bits: products with 13-bit integers are exact in f32 */
-    bool tail;
-};
+#include "base/synthetic.h"
+#include "kernels/quant.h"
+
 /* Any matrix of that many columns: standard deviation about 1/sqrt(cols), with the tail. */
 struct synth_matrix synth_matrix(uint64_t seed, uint64_t stream, int64_t cols);
 void synth_row(void *matrix, int64_t r, float *out); /* struct row_source's; out (cols) */
+/* Rows of the matrix, which must live as long. */
+struct row_source synth_source(struct synth_matrix *);
 
 /* Streams of a model's arrays: layer l, kind k has stream 16 (l + 1) + k; outside of layers as
  * named. */

@@ -58,7 +58,7 @@ static int pack(struct model *model, struct weight **weight, int64_t layer,
             snprintf(names[i], sizeof names[i], "layer %d %s", (int)layer, parts[i].name);
         matrices[i] = layer < 0 ? synth_token_matrix(seed, (uint64_t)parts[i].kind, cols)
                                 : synth_layer_matrix(seed, layer, parts[i].kind, cols);
-        sources[i] = (struct row_source){.row = synth_row, .ctx = &matrices[i]};
+        sources[i] = synth_source(&matrices[i]);
         specs[i] = (struct weight_spec){.what = names[i],
                                         .rows = parts[i].rows,
                                         .cols = cols,

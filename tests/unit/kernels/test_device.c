@@ -125,8 +125,12 @@ static void test_pack(void **state) {
             const int group = f->scale == SCALE_GROUP ? 32 : 0;
             const struct weight_spec parts[2] = {{"gate", 5, cols, f->type, f->scale, group},
                                                  {"up", 7, cols, f->type, f->scale, group}};
-            const struct row_source sources[2] = {{row_of_ones, &cols}, {row_of_ones, &cols}};
-            const struct op_case ask = {.weight = f->type, .scale = f->scale, .group = group};
+            const struct row_source sources[2] = {{.row = row_of_ones, .ctx = &cols},
+                                                  {.row = row_of_ones, .ctx = &cols}};
+            const struct op_case ask = {.weight = f->type,
+                                        .scale = f->scale,
+                                        .group = group,
+                                        .activation = device_activation(d, f->type)};
             const char *why = NULL;
             struct weight *w = NULL;
             struct err err = {0};
@@ -160,7 +164,7 @@ static void test_sticky_failure(void **state) {
     struct tensor a = {x, DT_F32, 2, 3, 3}, b = {y, DT_F32, 2, 2, 2};
     int64_t cols = 5;
     const struct weight_spec spec = {"w", 2, cols, DT_F32, SCALE_NONE, 0};
-    const struct row_source source = {row_of_ones, &cols};
+    const struct row_source source = {.row = row_of_ones, .ctx = &cols};
     struct weight *w = NULL;
     struct err err = {0};
     assert_int_equal(d->kind->pack(d, &w, &spec, 1, &source, &err), 0);

@@ -65,7 +65,7 @@ static void test_theory(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gauss g = {random_key(33, i), rows[i].cols, 0.02f};
-        struct row_source source = {gauss_row, &g};
+        struct row_source source = {.row = gauss_row, .ctx = &g};
         struct weight_spec spec = {"gauss",      400000 / rows[i].cols, rows[i].cols,
                                    rows[i].type, rows[i].scale,         rows[i].group};
         double error = relative_error(&spec, &source);
@@ -83,7 +83,7 @@ static void outlier_row(void *ctx, int64_t r, float *out) {
 static void test_outlier(void **state) {
     (void)state;
     struct gauss g = {random_key(33, 99), COLS, 0.01822f};
-    struct row_source source = {outlier_row, &g};
+    struct row_source source = {.row = outlier_row, .ctx = &g};
     struct weight_spec spec = {"outlier", 100, COLS, DT_I4, SCALE_TENSOR, 0};
     double tensor4 = relative_error(&spec, &source);
     assert_true(fabs(tensor4 / 0.872358 - 1) < 0.02);
@@ -117,7 +117,7 @@ static void test_half_a_step(void **state) {
                 struct gauss g = {random_key((uint64_t)type, (uint64_t)scale * 100 + s), 200,
                                   sizes[s]};
                 if (scale == SCALE_GROUP && sizes[s] > 1e5f) continue; /* f16 scales end at 65504 */
-                struct row_source source = {gauss_row, &g};
+                struct row_source source = {.row = gauss_row, .ctx = &g};
                 gauss_row(&g, 0, w);
                 quant_row(&spec, w, quant_absmax(&spec, &source), codes, scales);
                 for (int c = 0; c < 200; c++) {

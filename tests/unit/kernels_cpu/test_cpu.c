@@ -139,8 +139,9 @@ static void stacked_weights_keep_every_row(void **state) {
         const struct weight_spec parts[3] = {{"a", 5, 7, (enum dtype)type, SCALE_NONE, 0},
                                              {"b", 1, 7, (enum dtype)type, SCALE_NONE, 0},
                                              {"c", 15, 7, (enum dtype)type, SCALE_NONE, 0}};
-        const struct row_source sources[3] = {
-            {numbered_row, &base[0]}, {numbered_row, &base[1]}, {numbered_row, &base[2]}};
+        const struct row_source sources[3] = {{.row = numbered_row, .ctx = &base[0]},
+                                              {.row = numbered_row, .ctx = &base[1]},
+                                              {.row = numbered_row, .ctx = &base[2]}};
         struct weight *weight = NULL;
         struct err err = {0};
         assert_int_equal(device_cpu.pack(device, &weight, parts, 3, sources, &err), 0);
@@ -179,7 +180,8 @@ static void weights_that_cannot_be_are_refused(void **state) {
     (void)state;
     struct device *device = open_cpu("auto", 1);
     float base = 0;
-    const struct row_source sources[2] = {{numbered_row, &base}, {numbered_row, &base}};
+    const struct row_source sources[2] = {{.row = numbered_row, .ctx = &base},
+                                          {.row = numbered_row, .ctx = &base}};
     struct weight_spec parts[2] = {{"a", 4, 7, DT_I8, SCALE_ROW, 0},
                                    {"b", 4, 8, DT_BF16, SCALE_NONE, 0}};
     struct weight *weight = NULL;

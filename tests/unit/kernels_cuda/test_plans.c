@@ -30,6 +30,7 @@
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/rope_append.h"
 #include "kernels/cuda/select.h"
+#include "kernels/cuda/synth.h"
 #include "workloads/model/model.h"
 
 static const struct gpu *const gpus[] = {&gpu_h200, &gpu_a100};
@@ -407,9 +408,42 @@ static void of_matrix(const struct gpu *gpu, int32_t m, int64_t rows, int64_t co
     }
 }
 
+/* Every value of a synthetic weight has a thread, eight a thread. */
+static void of_synthetic(const struct gpu *gpu, int32_t rows, int32_t parts, int64_t cols) {
+    for (size_t w = 0; w < COUNT(weights); w++) {
+        struct launch of, *l = &of;
+        const enum dtype type = weights[w].type;
+        const bool quantized = type == DT_I8 || type == DT_I4 || type == DT_NF4;
+        struct synth_args a = {.rows = (rows * parts + 15) / 16 * 16,
+                               .cols = (int32_t)((cols + 63) / 64 * 64),
+                               .real_cols = (int32_t)cols,
+                               .type = (int32_t)type,
+                               .group = weights[w].group,
+                               .groups = 1};
+        for (int32_t i = 0; i < parts; i++) a.part[i].rows = rows;
+        if (a.group) a.groups = (a.cols + a.group - 1) / a.group;
+        snprintf(what, sizeof what, "synthetic %d x %lld of %s", a.rows, (long long)cols,
+                 dtype_names[type]);
+        synth_plan(gpu, quantized ? TASK_CODES : TASK_FLOATS, &a, l);
+        check(gpu, l);
+        HOLDS(threads_of(l) * 8 >= (double)a.rows * a.cols);
+        if (!quantized || a.group) continue;
+        synth_plan(gpu, TASK_MAXIMA, &a, l);
+        check(gpu, l);
+        HOLDS(threads_of(l) / 16 == a.rows);
+        synth_plan(gpu, TASK_SPREAD, &a, l);
+        check(gpu, l);
+        HOLDS(l->grid[0] == (uint32_t)parts);
+    }
+}
+
 static void of_products(const struct gpu *gpu, const struct model_shape *m) {
     static const int32_t more[] = {2048, 32768};
     const int64_t q = m->n_q * m->d_h, kv = m->n_kv * m->d_h;
+    of_synthetic(gpu, (int32_t)q, 3, m->d_model);
+    of_synthetic(gpu, (int32_t)m->d_ff, 2, m->d_model);
+    of_synthetic(gpu, (int32_t)m->d_model, 1, m->d_ff);
+    of_synthetic(gpu, (int32_t)m->vocab, 1, m->d_model);
     for (size_t b = 0; b < COUNT(batches) + COUNT(more); b++) {
         const int32_t rows = b < COUNT(batches) ? batches[b] : more[b - COUNT(batches)];
         struct launch of, *l = &of;
@@ -492,6 +526,8 @@ static void nothing_to_do_is_no_launch(void **state) {
     advance_plan(&gpu_h200, &(struct advance_shape){0}, l);
     assert_null(l->card);
     kv_copy_block_plan(&gpu_h200, &(struct kv_copy_block_shape){0}, l);
+    assert_null(l->card);
+    synth_plan(&gpu_h200, TASK_CODES, &(struct synth_args){.cols = 64}, l);
     assert_null(l->card);
     select_plan(&gpu_h200, &(struct select_shape){.vocab = 10}, l);
     assert_null(l[0].card);
