@@ -322,6 +322,7 @@ static int cuda_plan(struct device *device, const struct step_bounds *bounds, st
     if (!set->made) code = make_set(c, set, err);
     if (!code) code = device->kind->sync(device, err);
     if (code) return code;
+    cudaMemPoolTrimTo(e->pool, 0); /* what other points reserved is none of this one's */
     e->plan = set;
     c->room = set->room;
     return 0;
@@ -368,7 +369,11 @@ static void cuda_report(struct device *device, double executions,
     size_t vacant = 0, total = 0;
     e->launches_told = c->launches;
     e->waits_told = e->waits;
-    if (!(executions > 0)) return;
+    if (!(executions > 0)) {
+        cudaMemPoolSetAttribute(e->pool, cudaMemPoolAttrReservedMemHigh, &reserved); /* from now */
+        cudaGetLastError();
+        return;
+    }
     keep(ctx, "launches", launches / executions);
     keep(ctx, "host_waits", waits / executions);
     if (!cudaMemPoolGetAttribute(e->pool, cudaMemPoolAttrReservedMemHigh, &reserved))

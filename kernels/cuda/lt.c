@@ -15,7 +15,13 @@
 
 #ifdef CUDA_LT_HEADER
 
-enum { MOST_SHAPES = 64, ROOM_BYTES = 32 << 20, FEW_ROWS = 64 };
+enum {
+    SETS = 128, /* of shapes, by their hash */
+    WAYS = 8,   /* shapes of a set */
+    TOLD = 40,  /* shapes that facts name */
+    ROOM_BYTES = 32 << 20,
+    FEW_ROWS = 64
+};
 
 struct shape { /* what an algorithm is chosen for */
     int64_t m, n, k, ldx, ldw, ldy;
@@ -28,11 +34,14 @@ struct chosen {
     cublasLtMatmulAlgo_t algo;
     bool works;
 };
+struct set {
+    struct chosen way[WAYS];
+    int n, oldest;
+};
 struct lt {
     struct lt_api api;
     cublasLtHandle_t handle;
-    struct chosen chosen[MOST_SHAPES];
-    int n_chosen, oldest;
+    struct set set[SETS];
 };
 
 static struct lt *lt_of(struct cuda *c) { return engine_of(c)->lt; }
@@ -65,7 +74,8 @@ int cuda_lt_open(struct cuda *c, struct err *err) {
 void cuda_lt_close(struct cuda *c) {
     struct lt *lt = lt_of(c);
     if (!lt) return;
-    for (int i = 0; i < lt->n_chosen; i++) lt_problem_close(&lt->api, &lt->chosen[i].problem);
+    for (int i = 0; i < SETS * WAYS; i++)
+        lt_problem_close(&lt->api, &lt->set[i / WAYS].way[i % WAYS].problem);
     if (lt->handle) lt->api.destroy(lt->handle);
     free(lt); /* the library stays loaded: to close it costs more than to keep it */
     engine_of(c)->lt = NULL;
@@ -87,8 +97,15 @@ void cuda_lt_describe(struct cuda *c, struct facts *facts) {
     facts_printf(facts, "device.gemm_library", "", "", "cuBLASLt %d.%d.%d", (int)(version / 10000),
                  (int)(version % 10000 / 100), (int)(version % 100));
     struct text text = {0};
-    for (int i = 0; i < lt->n_chosen; i++) {
-        const struct chosen *chosen = &lt->chosen[i];
+    int told = 0, more = 0;
+    for (int i = 0; i < SETS * WAYS; i++) {
+        const struct set *set = &lt->set[i / WAYS];
+        const struct chosen *chosen = &set->way[i % WAYS];
+        if (i % WAYS >= set->n) continue;
+        if (told == TOLD) {
+            more++;
+            continue;
+        }
         int32_t id = -1, tile = -1;
         size_t written;
         if (chosen->works) {
@@ -96,7 +113,7 @@ void cuda_lt_describe(struct cuda *c, struct facts *facts) {
             lt->api.algo_get(&chosen->algo, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof tile,
                              &written);
         }
-        text_printf(&text, "%s%lldx%lldx%lld %s: ", i ? "; " : "", (long long)chosen->shape.m,
+        text_printf(&text, "%s%lldx%lldx%lld %s: ", told++ ? "; " : "", (long long)chosen->shape.m,
                     (long long)chosen->shape.n, (long long)chosen->shape.k,
                     dtype_names[chosen->shape.in]);
         if (chosen->works)
@@ -104,6 +121,7 @@ void cuda_lt_describe(struct cuda *c, struct facts *facts) {
         else
             text_puts(&text, "none");
     }
+    if (more) text_printf(&text, "; %d more", more);
     if (text.len) facts_set(facts, "device.gemm_algorithms", text.data, "", "");
     text_free(&text);
 }
@@ -114,12 +132,20 @@ static bool same_shape(const struct shape *a, const struct shape *b) {
            a->y_align == b->y_align;
 }
 
+static struct set *set_of(struct lt *lt, const struct shape *s) {
+    const int64_t of[] = {s->m, s->n, s->k, s->ldx, s->ldw, s->ldy, s->in, s->out};
+    uint64_t hash = s->x_align * 512 + s->y_align;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        hash = (hash ^ (uint64_t)of[i]) * 0x9e3779b97f4a7c15u;
+    return &lt->set[hash >> 32 & (SETS - 1)];
+}
+
 /* A shape beyond the most takes the oldest one's place: what multiplies must not depend on what
    came before. Recorded steps hold kernels, not what is here. */
-static struct chosen *place_for(struct lt *lt) {
-    if (lt->n_chosen < MOST_SHAPES) return &lt->chosen[lt->n_chosen++];
-    struct chosen *oldest = &lt->chosen[lt->oldest];
-    lt->oldest = (lt->oldest + 1) % MOST_SHAPES;
+static struct chosen *place_in(struct lt *lt, struct set *set) {
+    if (set->n < WAYS) return &set->way[set->n++];
+    struct chosen *oldest = &set->way[set->oldest];
+    set->oldest = (set->oldest + 1) % WAYS;
     lt_problem_close(&lt->api, &oldest->problem);
     return oldest;
 }
@@ -127,9 +153,10 @@ static struct chosen *place_for(struct lt *lt) {
 /* The first that the library's own heuristic names. Chosen at a shape's first use, which is never
    within a sample: warm-up runs what is measured. */
 static struct chosen *choose(struct lt *lt, const struct shape *shape) {
-    for (int i = 0; i < lt->n_chosen; i++)
-        if (same_shape(&lt->chosen[i].shape, shape)) return &lt->chosen[i];
-    struct chosen *chosen = place_for(lt);
+    struct set *set = set_of(lt, shape);
+    for (int i = 0; i < set->n; i++)
+        if (same_shape(&set->way[i].shape, shape)) return &set->way[i];
+    struct chosen *chosen = place_in(lt, set);
     *chosen = (struct chosen){.shape = *shape};
     const struct lt_shape s = {.m = shape->m,
                                .n = shape->n,

@@ -22,10 +22,11 @@ static struct device *open_with(const struct device_kind *kind, const char *grap
     return device;
 }
 
-static double told_launches;
+static double told_launches, told_reserved;
 static void take_launches(void *ctx, const char *name, double value) {
     (void)ctx;
     if (!strcmp(name, "launches")) told_launches = value;
+    if (!strcmp(name, "device_reserved_bytes")) told_reserved = value;
 }
 
 struct outcome {
@@ -183,6 +184,31 @@ static void long_uploads_are_no_failures(void **state) {
     device_close(&device);
 }
 
+/* What is reserved is what a plan's own point holds, not what came before it. */
+static void reserved_is_of_the_point(void **state) {
+    (void)state;
+    if (!emulated) skip();
+    const struct step_bounds bounds = {.n_seq = 1,
+                                       .n_row = 1,
+                                       .n_out = 1,
+                                       .most_q = 1,
+                                       .most_kv = 16,
+                                       .n_q = 1,
+                                       .n_kv = 1,
+                                       .d_h = 16,
+                                       .d_model = 16,
+                                       .d_ff = 16,
+                                       .vocab = 16};
+    struct device *device = open_with(emulated, NULL, arena);
+    struct err err = {0};
+    device_free(device, device_alloc(device, 64 << 20, MEM_OTHER, "before"));
+    if (device->kind->plan(device, &bounds, &err)) fail_msg("%s", err.text);
+    device->kind->report(device, 0, NULL, NULL);
+    device->kind->report(device, 1, take_launches, NULL);
+    assert_true(told_reserved > 0 && told_reserved < 64 << 20);
+    device_close(&device);
+}
+
 static void facts_say_what_runs(void **state) {
     (void)state;
     if (!emulated) skip();
@@ -205,9 +231,9 @@ static void facts_say_what_runs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_precision),      cmocka_unit_test(halves_paged),
-        cmocka_unit_test(gives_all_back),      cmocka_unit_test(long_uploads_are_no_failures),
-        cmocka_unit_test(facts_say_what_runs),
+        cmocka_unit_test(full_precision),           cmocka_unit_test(halves_paged),
+        cmocka_unit_test(gives_all_back),           cmocka_unit_test(long_uploads_are_no_failures),
+        cmocka_unit_test(reserved_is_of_the_point), cmocka_unit_test(facts_say_what_runs),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt's descriptors, which need no GPU: what we ask for is what the library says back. */
+/* cuBLASLt without a GPU: its descriptors, of which the library says back what we asked for; and
+   how often it is asked for an algorithm, by one that only counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,11 @@
 
 #include "base/err.h"
 #ifdef BENCH_HAS_CUDA
+#include <dlfcn.h>
+
+#include "base/facts.h"
+#include "kernels/cuda/engine.h"
+#include "kernels/cuda/lt.h"
 #include "kernels/cuda/lt_desc.h"
 #endif
 
@@ -119,6 +125,57 @@ static void a_wrong_name_is_told(void **state) {
     assert_non_null(strstr(err.text, "BENCH_CUBLASLT"));
 }
 
+/* ---- choices, by a library that only counts ---- */
+
+static int64_t *counter(void *library, const char *name) {
+    int64_t *at = dlsym(library, name);
+    assert_non_null(at);
+    return at;
+}
+
+static void multiply(struct cuda *c, int32_t m, uintptr_t y_at) {
+    const struct cuda_weight w = {.padded_rows = 16, .padded_cols = 64};
+    const struct tensor x = {
+        .data = (void *)(uintptr_t)4096, .type = DT_BF16, .rows = m, .cols = 64, .stride = 64};
+    struct tensor y = {.data = (void *)y_at, .type = DT_F32, .rows = m, .cols = 16, .stride = 16};
+    assert_true(cuda_lt_linear(c, &y, &x, &w));
+}
+
+/* Each shape and alignment asks once; however many come, what is kept has a bound and goes back. */
+static void a_shape_is_chosen_for_once(void **state) {
+    (void)state;
+    enum { FEW = 100, MANY = 5000, KEPT = 1024, OF_SHAPE = 5 };
+    static struct cuda_engine engine;
+    static struct plan_set plan;
+    struct cuda c = {.engine = &engine, .params = {.gemm = GEMM_CUBLASLT}, .bounds.n_row = 4096};
+    struct facts facts = {0};
+    struct err err = {0};
+    setenv("BENCH_CUBLASLT", FAKE_CUBLASLT, 1);
+    void *library = dlopen(FAKE_CUBLASLT, RTLD_NOW);
+    assert_non_null(library);
+    int64_t *asked = counter(library, "fake_heuristics"), *open = counter(library, "fake_open");
+    plan.room[ROOM_LT].data = &plan;
+    engine.plan = &plan;
+    if (cuda_lt_open(&c, &err)) fail_msg("%s", err.text);
+    unsetenv("BENCH_CUBLASLT");
+    for (int round = 0; round < 2; round++)
+        for (int32_t m = 65; m < 65 + FEW; m++) multiply(&c, m, 8192);
+    assert_int_equal(*asked, FEW);
+    multiply(&c, 65, 8192 + 4);
+    assert_int_equal(*asked, FEW + 1);
+    cuda_lt_describe(&c, &facts);
+    assert_non_null(strstr(facts_get(&facts, "device.gemm_algorithms", ""), "; 61 more"));
+    assert_string_equal(facts_get(&facts, "device.gemm_library", ""), "cuBLASLt 13.1.2");
+    for (int32_t m = 65; m < 65 + MANY; m++) multiply(&c, m, 8192);
+    assert_true(*open <= OF_SHAPE * KEPT + 1);
+    assert_int_equal(*counter(library, "fake_matmuls"), 2 * FEW + 1 + MANY);
+    assert_int_equal(c.launches, 2 * FEW + 1 + MANY);
+    cuda_lt_close(&c);
+    assert_int_equal(*open, 0);
+    facts_free(&facts);
+    dlclose(library);
+}
+
 int main(void) {
     struct err err = {0};
     if (lt_load(&api, &err)) {
@@ -127,10 +184,9 @@ int main(void) {
     }
     assert_true(api.version() >= 120000);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(row_major_is_transposed),
-        cmocka_unit_test(f32_is_full_f32),
-        cmocka_unit_test(alignments_are_powers_of_two),
-        cmocka_unit_test(a_wrong_name_is_told),
+        cmocka_unit_test(row_major_is_transposed),      cmocka_unit_test(f32_is_full_f32),
+        cmocka_unit_test(alignments_are_powers_of_two), cmocka_unit_test(a_wrong_name_is_told),
+        cmocka_unit_test(a_shape_is_chosen_for_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
