@@ -94,7 +94,7 @@ struct ops {
     void (*embed)(struct device *, struct tensor *x, const struct weight *, const struct step *);
     /* delta != NULL: residual += delta. Then y = residual / sqrt(mean(residual^2) + eps) * gain
        (RMSNorm, Zhang & Sennrich 2019). residual is f32; y may be NULL (add only). All (n_row, d).
-       gain (d), device memory. */
+       gain (d), device memory; may be NULL where y is. */
     void (*add_norm)(struct device *, struct tensor *y, struct tensor *residual,
                      const struct tensor *delta, const float *gain, float eps);
     /* y (M, N) = x (M, K) * W^T (+ bias (N), or NULL), W (N, K). EPI_SWIGLU: W stacks gate (N rows)

@@ -36,7 +36,7 @@ static __device__ __forceinline__ void add_norm_row(const add_norm_args &a) {
 #pragma unroll
     for (int u = 0; u < EIGHTS; u++) {
         const int at = 8 * (int(threadIdx.x) + u * THREADS);
-        if (at < a.d) gain[u] = f32::load(a.gain, at);
+        if (a.y && at < a.d) gain[u] = f32::load(a.gain, at);
     }
     pdl_wait();
 #pragma unroll

@@ -307,7 +307,7 @@ static float *add_norm_run(struct op_rig *rig, struct op_target *target, const s
     struct tensor delta =
         op_tensor(target, c->delta_type, c->rows, c->d, c->delta_stride, c->delta, false);
     struct tensor y = op_tensor(target, c->y_type, c->rows, c->d, c->y_stride, NULL, true);
-    float *gain = op_buffer(target, (size_t)c->d * 4, c->gain);
+    float *gain = c->has_y ? op_buffer(target, (size_t)c->d * 4, c->gain) : NULL; /* adds only */
     device->ops->add_norm(device, c->has_y ? &y : NULL, &residual, c->has_delta ? &delta : NULL,
                           gain, c->eps);
     float *both = must_alloc((size_t)n * 8), *part = op_values(rig, target, &residual);
