@@ -61,7 +61,7 @@ def attention(tokens, context, batch, heads, d):
 
 
 for m in (1, 8, 64, 2048):
-    linear(m, 14336, 4096)
+    linear(m, 28672, 4096)
 attention(1, 32768, 1, 32, 128)
 attention(1, 4096, 8, 32, 128)
 attention(2048, 2048, 1, 32, 128)
