@@ -135,7 +135,13 @@ static void warm_up(struct visit *v) {
     int64_t n = log_warmup(v, first_ns);
     find_batch(v, first_ns);
     if (v->state[0]) goto out;
-    int64_t least = m->profile ? 1 : first_ns > LONG_NS ? 2 : v->request->first ? m->warmups : 1;
+    /* A step that is recorded runs as it is, is recorded, and only then is what will be measured.
+     */
+    const int64_t again = v->device->kind->replay ? 2 : 1;
+    int64_t least = m->profile           ? 1
+                    : first_ns > LONG_NS ? 2
+                    : v->request->first  ? m->warmups
+                                         : again;
     int64_t least_ns = m->profile || !v->request->first || first_ns > LONG_NS ? 0 : WARM_NS;
     int64_t most_ns =
         m->warmup_ns < v->request->share_ns / 2 ? m->warmup_ns : v->request->share_ns / 2;
@@ -148,7 +154,7 @@ static void warm_up(struct visit *v) {
         if (t > 0 && t < UNIT_NS) unit = unit * UNIT_NS / t + 1;
     }
     v->typical_ns = first_ns;
-    v->steady = least <= 1 || first_ns > LONG_NS;
+    v->steady = !v->request->first || least <= 1 || first_ns > LONG_NS;
     while (!v->state[0]) {
         int64_t elapsed = visit_now(v) - begin;
         bool enough = n >= least && elapsed >= least_ns;
@@ -447,6 +453,9 @@ void loop_visit(const struct visit_request *request, struct device *device,
                             &err) == 0;
     double probe_cost = 0;
     if (!v.prepared) {
+        struct err earlier = {
+            0}; /* a broken device gives no memory either: that was not the cause */
+        if (device->kind->sync(device, &earlier)) err = earlier;
         visit_error(&v, &err);
     } else if (w->flags & WORK_ONCE) {
         execute_once(&v);

@@ -366,6 +366,63 @@ static void test_warm_up_is_the_measured_shape(void **state) {
 }
 
 /* A million samples: every one is kept, in a time that grows with their number only. */
+static int poor_prepare(void *self, const void *params, const struct model_config *config,
+                        struct run *run, struct err *err) {
+    (void)self, (void)params, (void)config, (void)run;
+    return err_set(err, ERR_MEMORY, "no memory for weights");
+}
+static int broken_sync(struct device *device, struct err *err) {
+    (void)device;
+    return err_set(err, ERR_DEVICE, "a kernel touched what is not there");
+}
+
+/* No memory is a state of its own, unless the device failed before. */
+static void test_a_broken_device_is_not_out_of_memory(void **state) {
+    (void)state;
+    for (int broken = 0; broken < 2; broken++) {
+        struct rig r;
+        rig_open(&r, (const char *const[]){"device.time=1 ms", NULL});
+        const struct workload *null = r.point->workload;
+        struct device_kind kind = *r.device->kind;
+        const struct device_kind *whole = r.device->kind;
+        struct workload poor = *null;
+        poor.prepare = poor_prepare;
+        poor.dispose = NULL;
+        r.point->workload = &poor;
+        if (broken) kind.sync = broken_sync;
+        r.device->kind = &kind;
+        rig_visit(&r, 1, true);
+        assert_string_equal(text_of(&r, "state"), broken ? "failed" : "oom");
+        assert_string_equal(text_of(&r, "reason"), broken ? "a kernel touched what is not there"
+                                                          : "no memory for weights");
+        r.device->kind = whole;
+        r.point->workload = null;
+        rig_close(&r);
+    }
+}
+
+static bool never(struct device *device, const struct step_id *id) {
+    (void)device, (void)id;
+    return false;
+}
+
+/* Where steps are recorded at their second time, a later visit warms up twice too. */
+static void test_recording_is_no_sample(void **state) {
+    (void)state;
+    for (int records = 0; records < 2; records++) {
+        struct rig r;
+        rig_open(&r, (const char *const[]){"device.time=1 ms", NULL});
+        struct device_kind kind = *r.device->kind;
+        const struct device_kind *whole = r.device->kind;
+        if (records) kind.replay = never;
+        r.device->kind = &kind;
+        rig_visit(&r, 1, false);
+        assert_int_equal(r.log.head->warmups, 1 + records);
+        r.device->kind = whole;
+        rig_close(&r);
+    }
+}
+
 static void test_million(void **state) {
     (void)state;
     struct rig r;
@@ -415,6 +472,8 @@ int main(void) {
         cmocka_unit_test(test_marks_are_kept),
         cmocka_unit_test(test_broken_promise),
         cmocka_unit_test(test_warm_up_is_the_measured_shape),
+        cmocka_unit_test(test_a_broken_device_is_not_out_of_memory),
+        cmocka_unit_test(test_recording_is_no_sample),
         cmocka_unit_test(test_million),
         cmocka_unit_test(test_real_clock),
     };
