@@ -76,6 +76,7 @@ static void cpu_close(struct device **device) {
     struct cpu *cpu = cpu_of(*device);
     if (cpu == NULL) return;
     free_workspace(cpu);
+    cpu_free(*device, cpu->evicted, cpu->evicted_bytes);
     pool_close(&cpu->pool);
     free(cpu);
     *device = NULL;

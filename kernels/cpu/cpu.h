@@ -46,6 +46,8 @@ struct rope_table {       /* cosine and sine of positions 0 ... filled-1 for one
 
 struct cpu {
     struct device base;
+    void *evicted; /* what makes caches cold; NULL until asked for */
+    size_t evicted_bytes;
     const struct cpu_kernels *kernels;
     struct pool *pool;
     struct topology topology;

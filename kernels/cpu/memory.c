@@ -64,14 +64,21 @@ void cpu_free(struct device *device, void *p, size_t bytes) {
         munmap(p, mapped_size(bytes));
 }
 
-/* Reads and writes twice what the last cache level holds. */
+/* Twice the last level of cache is written, then as much read: written lines alone would go back to
+   memory within the sample that follows. The buffer belongs to nobody's account: it is there only
+   where cold caches were asked for, from the first eviction, in warm-up, to the end. */
 void cpu_evict(struct device *device) {
     struct cpu *cpu = cpu_of(device);
-    int64_t last = cpu->topology.l3_bytes > cpu->topology.l2_bytes ? cpu->topology.l3_bytes
-                                                                   : cpu->topology.l2_bytes;
-    size_t bytes = last > 0 ? 2 * (size_t)last : 64 << 20;
-    void *p = device_alloc(device, bytes, MEM_OTHER, "evict");
-    if (p == NULL) return;
-    cpu_triad(device, p, p, p, 1.0f, (int64_t)(bytes / sizeof(float)) / 1024 * 1024);
-    device_free(device, p);
+    const int64_t last = cpu->topology.l3_bytes > cpu->topology.l2_bytes ? cpu->topology.l3_bytes
+                                                                         : cpu->topology.l2_bytes;
+    const int64_t half = last > 0 ? (2 * last + PAGE - 1) / PAGE * PAGE : 64 << 20;
+    float sink = 0;
+    if (cpu->evicted == NULL) {
+        cpu->evicted_bytes = (size_t)(2 * half);
+        cpu->evicted = cpu_alloc(device, cpu->evicted_bytes);
+    }
+    if (!cpu_expects(cpu, cpu->evicted != NULL, "no memory to make caches cold with")) return;
+    float *written = cpu->evicted;
+    cpu_triad(device, written, written, written, 1.0f, half / (int64_t)sizeof *written);
+    cpu_read(device, (const char *)cpu->evicted + half, half, &sink);
 }
