@@ -216,7 +216,7 @@ int cuda_pack(struct device *device, struct weight **weight, const struct weight
     const int64_t tile_bytes = cuda_pack_tile_bytes(w);
     if (!w->data || (w->head.scale_bytes && !w->scales))
         code = err_set(err, ERR_MEMORY, "cuda: no memory for %s (%lld bytes)", parts[0].what,
-                       (long long)(w->head.bytes + w->head.scale_bytes));
+                       (long long)w->head.bytes + w->head.scale_bytes);
     else if (tile_bytes > STAGE_BYTES)
         code = err_set(err, ERR_UNSUPPORTED, "cuda: %s: %lld columns are too many", parts[0].what,
                        (long long)parts[0].cols);
