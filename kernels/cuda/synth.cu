@@ -188,6 +188,7 @@ static __device__ __forceinline__ void codes(const synth_args &a) {
     extern "C" __global__ void __launch_bounds__(threads, min_blocks)                              \
         name(KERNEL_ARGS(struct synth_args, a)) {                                                  \
         static_assert(threads == THREADS, "the card says what the code does");                     \
+        pdl_wait(); /* the memory may be another kernel's until then */                            \
         BODY_##name(a);                                                                            \
     }
 SYNTH_CARDS(KERNEL)
