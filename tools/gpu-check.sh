@@ -65,7 +65,7 @@ constants() { run "$here/bin/gpu_constants" | tee "$out/constants.tsv"; }
 # All kernels in one process; one by one only after a death, so that the culprit has a name.
 kernels() {
     code=0
-    for test in ops_dense ops_cache ops_select; do
+    for test in ops_dense ops_cache ops_select ops_pack; do
         BENCH_DEVICE=cuda run "$here/bin/test_$test" || code=1
     done
     return "$code"
