@@ -215,13 +215,13 @@ static void spoiled_attention(struct device *device, struct tensor *o, const str
 }
 
 static void spoiled_blocks_are_wrong(void **state) {
-    static const char *const settings[] = {"part=gemm batch=3 d=64 f=32",
-                                           "part=mlp batch=3 d=64 f=96",
-                                           "part=attention tokens=3 context=11 d=64 heads=4",
-                                           "part=gemm batch=3 d=64 f=32 activation=bf16",
-                                           "part=mlp batch=3 d=64 f=96 activation=bf16",
-                                           "part=attention tokens=3 context=11 d=64 heads=4 "
-                                           "activation=f16"};
+    static const char *const settings[] = {
+        "part=gemm batch=3 d=64 f=32",
+        "part=mlp batch=3 d=64 f=96",
+        "part=attention tokens=3 context=11 d=64 heads=4",
+        "part=gemm batch=3 d=64 f=32 activation=bf16",
+        "part=mlp batch=3 d=64 f=96 activation=bf16",
+        "part=attention tokens=3 context=11 d=64 heads=4 activation=f16"};
     (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         struct drive drive;
