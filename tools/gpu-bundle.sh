@@ -7,14 +7,16 @@ set -eu
 root=$(cd -- "$(dirname -- "$0")/.." && pwd -P)
 cd "$root"
 out=$root/bundle
-build=$root/build/cuda
+build=$root/build/bundle
 
-tools/setup.sh preset cuda >&2
+tools/setup.sh toolkit
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBENCH_CUDA=on -DBENCH_TESTS=ON >&2
+cmake --build "$build" --target bench test_ops_dense test_ops_cache test_ops_select test_ops_pack test_ops_self >&2
 rm -rf "$out.part"
 mkdir -p "$out.part/bin" "$out.part/lib" "$out.part/share"
 
 cp "$build/bench" "$out.part/bin/"
-for test in ops_dense ops_cache ops_select ops_pack ops_self golden_model; do
+for test in ops_dense ops_cache ops_select ops_pack ops_self; do
     cp "$build/tests/test_$test" "$out.part/bin/"
 done
 nvcc=$(sed -n 's/^BENCH_NVCC:[^=]*=//p' "$build/CMakeCache.txt")

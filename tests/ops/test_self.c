@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The test of the op tests: a device with one wrong habit at a time must be caught by the check
+/* ctest: timeout 300
+   The test of the op tests: a device with one wrong habit at a time must be caught by the check
  * that is meant to. */
 #include <stdio.h>
 #include <stdlib.h>
