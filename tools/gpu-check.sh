@@ -58,6 +58,7 @@ environment() {
     for tool in nvcc ncu nsys compute-sanitizer python3; do command -v "$tool" || echo "$tool is absent"; done
     run "$bench" list devices
     run "$bench" list probes
+    has_gpu || { echo "skipped: no GPU that works"; exit 77; }
     run "$bench" run ceilings --device cuda --quick -o "$out/ceilings.h5" # loads every kernel
 }
 primitives() { run "$here/bin/gpu_primitives" "$here/share/frag_maps.tsv"; }
