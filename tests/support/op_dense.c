@@ -146,8 +146,9 @@ static void forgive_bf16_weights(const struct linear *c, float *got, const float
     free(up);
 }
 
-static void linear_case(struct op_rig *rig, const struct weight_format *format,
-                        enum dtype activation, bool swiglu, int32_t rows, int32_t out, int32_t in) {
+/* group 0: any, and rows that begin anywhere. */
+static void linear_of(struct op_rig *rig, const struct weight_format *format, enum dtype activation,
+                      bool swiglu, int32_t rows, int32_t out, int32_t in, int32_t group) {
     if (op_enough(rig)) return;
     struct linear c = {.epilogue = swiglu ? EPI_SWIGLU : EPI_NONE,
                        .activation = activation,
@@ -155,11 +156,11 @@ static void linear_case(struct op_rig *rig, const struct weight_format *format,
                        .rows = rows,
                        .out = out,
                        .in = in};
-    make_parts(rig, &c, format, OP_PICK(rig, groups));
+    make_parts(rig, &c, format, group ? group : OP_PICK(rig, groups));
     c.x = op_reals(rig, (int64_t)rows * in, 1);
     if (!swiglu && op_int(rig, 0, 1)) c.bias = op_reals(rig, out, 1);
-    c.x_stride = in + OP_PICK(rig, ((const int32_t[]){0, 0, 3, 16}));
-    c.y_stride = out + OP_PICK(rig, ((const int32_t[]){0, 0, 5, 16}));
+    c.x_stride = in + (group ? 0 : OP_PICK(rig, ((const int32_t[]){0, 0, 3, 16})));
+    c.y_stride = out + (group ? 0 : OP_PICK(rig, ((const int32_t[]){0, 0, 5, 16})));
     op_case_name(rig, "linear %s group %d, %s, %s of %d parts%s, M %d N %d K %d", format->name,
                  c.parts[0].spec.group, dtype_names[activation], swiglu ? "swiglu" : "plain",
                  c.n_parts, c.bias ? " + bias" : "", rows, out, in);
@@ -188,6 +189,11 @@ static void linear_case(struct op_rig *rig, const struct weight_format *format,
     for (int i = 0; i < c.n_parts; i++) free(c.parts[i].w);
 }
 
+static void linear_case(struct op_rig *rig, const struct weight_format *format,
+                        enum dtype activation, bool swiglu, int32_t rows, int32_t out, int32_t in) {
+    linear_of(rig, format, activation, swiglu, rows, out, in, 0);
+}
+
 void op_check_linear(struct op_rig *rig) {
     op_plan_dense(rig);
     for (const struct weight_format *f = weight_formats; f->name; f++) {
@@ -199,6 +205,9 @@ void op_check_linear(struct op_rig *rig) {
                     for (int i = 0; i < (main_path ? 6 : 1); i++)
                         linear_case(rig, f, activations[a], swiglu, row_counts[m],
                                     OP_PICK(rig, widths), OP_PICK(rig, widths));
+                /* Every number of tiles of 8 rows, aligned, with a group that all devices know. */
+                for (int32_t m = 8; m <= 64; m *= 2)
+                    linear_of(rig, f, activations[a], swiglu, m, 48, 128, 128);
                 linear_case(rig, f, activations[a], swiglu, 1, 896,
                             896); /* several blocks of any tiling */
                 linear_case(rig, f, activations[a], swiglu, 9, 129, 896);
