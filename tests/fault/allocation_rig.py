@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every nth allocation fails, once or from there on, in the supervisor or in its workers: one sentence and exit 2, or a
 row's state; never a signal, never a half-written file, and what was measured is resumed."""
-import os, pathlib, random, shutil, struct, sys, time
+import atexit, os, pathlib, random, shutil, struct, sys, tempfile, time
 from concurrent.futures import ThreadPoolExecutor
 
 import h5py
@@ -12,6 +12,10 @@ LIBRARY = pathlib.Path(os.environ.get("BUILD_DIR", "")) / "tests" / "libfail_all
 if not LIBRARY.exists():
     print("SKIPPED: this build has no library that fails allocations (sanitizers have their own allocator)")
     sys.exit(77)
+# LD_PRELOAD parts its words at spaces, which the checkout's path may have.
+PRELOAD = pathlib.Path(tempfile.mkdtemp(prefix="fail_alloc.")) / LIBRARY.name
+PRELOAD.symlink_to(LIBRARY.resolve())
+atexit.register(shutil.rmtree, PRELOAD.parent, ignore_errors=True)
 
 MEASURE = """
 [measure]
@@ -50,7 +54,7 @@ EXITS = {0, 2, 3}
 
 
 def environment(who, mode, n, count=None):
-    order = {"LD_PRELOAD": str(LIBRARY), "FAIL_ALLOC": f"{who} {mode} {n}"}
+    order = {"LD_PRELOAD": str(PRELOAD), "FAIL_ALLOC": f"{who} {mode} {n}"}
     return {**os.environ, **order, **({"FAIL_ALLOC_COUNT": str(count)} if count else {})}
 
 
