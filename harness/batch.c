@@ -2,8 +2,6 @@
 /* The search doubles: counts beyond 2^31 come where a body is empty and a clock is coarse. */
 #include "harness/batch.h"
 
-enum { UNMOVED_MOST = 1 << 24 };
-
 enum batch_found batch_find(int64_t (*time)(void *ctx, int64_t k), void *ctx, int64_t first_ns,
                             int64_t resolution_ns, int64_t *batch) {
     const int64_t least_ns = BATCH_STEPS * resolution_ns;
@@ -18,7 +16,7 @@ enum batch_found batch_find(int64_t (*time)(void *ctx, int64_t k), void *ctx, in
             *batch = share < (double)(k - 1) ? (int64_t)share + 1 : k;
             return BATCH_FOUND;
         }
-        if (t == 0 && k >= UNMOVED_MOST) return BATCH_UNMOVED;
+        if (t == 0 && k >= BATCH_UNMOVED_MOST) return BATCH_UNMOVED;
     }
     *batch = BATCH_MOST;
     return BATCH_TOO_SHORT;

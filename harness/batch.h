@@ -6,11 +6,13 @@
 
 #define BATCH_STEPS 100                /* of the clock, that a sample takes at least */
 #define BATCH_MOST  (INT64_C(1) << 40) /* executions of a sample */
+#define BATCH_UNMOVED_MOST                                                                         \
+    (1 << 24) /* executions that may take no time before the clock is blamed */
 
 enum batch_found {
     BATCH_FOUND,
     BATCH_FAILED,    /* an execution failed: it has said why */
-    BATCH_UNMOVED,   /* so many executions take no time at all */
+    BATCH_UNMOVED,   /* BATCH_UNMOVED_MOST executions take no time at all */
     BATCH_TOO_SHORT, /* even BATCH_MOST take less than BATCH_STEPS; that is the batch all the same
                       */
 };

@@ -116,9 +116,9 @@ void case_keys(const struct plan_case *, struct names *, bool sweepable);
 /* Which settings and axes each case has; every unknown, unused or doubled key is told
  * (draft_cases.c). */
 void draft_cases(struct draft *);
-/* A device key of the file that no case takes, since the device was chosen outside of the file: the
- * first case, whose device lacks it; else NULL. */
-const struct plan_case *draft_left_behind(const struct draft *, const char *key);
+/* Whether a device key of the file is taken by no case, since the device was chosen outside of it.
+ */
+bool draft_left_behind(const struct draft *, const char *key);
 /* Index of the axis's value at a point of the case. */
 size_t case_digit(const struct draft *, const struct plan_case *, size_t point, size_t axis);
 

@@ -176,10 +176,10 @@ static bool left_behind(const struct draft *d, const struct plan_case *c, const 
     return !chosen_here && kind_with(key + strlen("device."));
 }
 
-const struct plan_case *draft_left_behind(const struct draft *d, const char *key) {
+bool draft_left_behind(const struct draft *d, const char *key) {
     for (size_t i = 0; i < d->n_plans; i++)
-        if (!left_behind(d, &d->plans[i], key)) return NULL;
-    return d->plans;
+        if (!left_behind(d, &d->plans[i], key)) return false;
+    return true;
 }
 
 static void note_left_behind(struct draft *d, const struct plan_case *c, const char *key) {

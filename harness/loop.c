@@ -102,7 +102,8 @@ static void find_batch(struct visit *v, int64_t first_ns) {
     if (!may_batch(v)) return;
     switch (batch_find(time_batch, v, first_ns, v->resolution_ns, &v->batch)) {
     case BATCH_UNMOVED:
-        visit_state(v, "failed", "clock unresolved: %d executions took no time on it", 1 << 24);
+        visit_state(v, "failed", "clock unresolved: %d executions took no time on it",
+                    BATCH_UNMOVED_MOST);
         break;
     case BATCH_TOO_SHORT:
         visit_flag(v, "too_fast", "%" PRId64 " executions take less than %d clock steps",

@@ -71,6 +71,6 @@ size_t device_live_allocations(struct device *device) {
     return tracker_live_count(device->tracker);
 }
 
-enum dtype device_activation(const struct device *device, enum dtype weight) {
-    return device->kind->activation ? device->kind->activation(weight) : DT_F32;
+enum dtype device_activation(const struct device_kind *kind, enum dtype weight) {
+    return kind->activation ? kind->activation(weight) : DT_F32;
 }

@@ -49,8 +49,8 @@ struct op_case { /* asked of `supports` */
     enum epilogue epilogue;
 };
 
-/* What makes two steps the same ops on the same addresses, but for counts that the device reads from
- * its own memory. */
+/* What makes two steps the same ops on the same addresses, but for counts that the device reads
+ * from its own memory. */
 struct step_id {
     const void *owner; /* whose memory the ops touch */
     int32_t n_row, most_kv, kind;
@@ -105,9 +105,9 @@ struct device_kind {
     void (*wait)(struct device *, int64_t until_ns);
     /* The type in which activations are kept beside weights of a type; optional: f32. */
     enum dtype (*activation)(enum dtype weight);
-    /* Steps that are recorded once and replayed; optional. replay: true if it ran the step; else the
-       caller runs the ops and then calls `recorded`. Between the two nothing is allocated, moved
-       between host and device, or waited for. forget: the owner's memory goes away. */
+    /* Steps that are recorded once and replayed; optional. replay: true if it ran the step; else
+       the caller runs the ops and then calls `recorded`. Between the two nothing is allocated,
+       moved between host and device, or waited for. forget: the owner's memory goes away. */
     bool (*replay)(struct device *, const struct step_id *);
     void (*recorded)(struct device *);
     void (*forget)(struct device *, const void *owner);
@@ -138,6 +138,6 @@ void *device_alloc(struct device *, size_t bytes, enum memory_class,
 void device_free(struct device *, void *); /* NULL is safe */
 int64_t device_now(struct device *);       /* kind->now or the host clock */
 size_t device_live_allocations(struct device *);
-enum dtype device_activation(const struct device *, enum dtype weight); /* kind->activation or f32 */
+enum dtype device_activation(const struct device_kind *, enum dtype weight); /* or f32 */
 
 #endif

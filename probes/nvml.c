@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/gpu_name.h"
+#include "base/library.h"
 #include "probes/probe.h"
 
 enum { SM_CLOCK, LOWEST_SM_CLOCK, MEMORY_CLOCK, TEMPERATURE, POWER, ENERGY, SLOWED };
@@ -39,15 +40,9 @@ struct self {
     int (*reasons)(void *, unsigned long long *); /* of the current clock, a bit each */
 };
 
-/* dlsym gives an object pointer; POSIX promises that it holds a function's address. */
-static void find(void *library, const char *name, void *function) {
-    void *at = dlsym(library, name);
-    memcpy(function, &at, sizeof at);
-}
-
 static int refuse(struct self *s, struct err *err, const char *what, int code) {
     const char *(*text)(int) = NULL;
-    find(s->library, "nvmlErrorString", &text);
+    library_find(s->library, "nvmlErrorString", &text);
     const int result =
         err_set(err, ERR_UNSUPPORTED, "%s: %s", what, text ? text(code) : "an error");
     dlclose(s->library);
@@ -63,17 +58,17 @@ static int nvml_open(void *self, struct err *err) {
     s->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!s->library)
         return err_set(err, ERR_UNSUPPORTED, "NVIDIA's management library (%s) is not here", name);
-    find(s->library, "nvmlInit_v2", &init);
-    find(s->library, "nvmlShutdown", &s->shut_down);
-    find(s->library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus);
-    find(s->library, "nvmlDeviceGetHandleByIndex_v2", &by_index);
-    find(s->library, "nvmlDeviceGetClockInfo", &s->clock);
-    find(s->library, "nvmlDeviceGetTemperature", &s->temperature);
-    find(s->library, "nvmlDeviceGetPowerUsage", &s->power);
-    find(s->library, "nvmlDeviceGetTotalEnergyConsumption", &s->energy);
-    find(s->library, "nvmlDeviceGetCurrentClocksEventReasons", &s->reasons);
+    library_find(s->library, "nvmlInit_v2", &init);
+    library_find(s->library, "nvmlShutdown", &s->shut_down);
+    library_find(s->library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus);
+    library_find(s->library, "nvmlDeviceGetHandleByIndex_v2", &by_index);
+    library_find(s->library, "nvmlDeviceGetClockInfo", &s->clock);
+    library_find(s->library, "nvmlDeviceGetTemperature", &s->temperature);
+    library_find(s->library, "nvmlDeviceGetPowerUsage", &s->power);
+    library_find(s->library, "nvmlDeviceGetTotalEnergyConsumption", &s->energy);
+    library_find(s->library, "nvmlDeviceGetCurrentClocksEventReasons", &s->reasons);
     if (!s->reasons) /* its name before driver 535 */
-        find(s->library, "nvmlDeviceGetCurrentClocksThrottleReasons", &s->reasons);
+        library_find(s->library, "nvmlDeviceGetCurrentClocksThrottleReasons", &s->reasons);
     if (!init || !s->shut_down || !by_bus || !by_index) {
         dlclose(s->library);
         return err_set(err, ERR_UNSUPPORTED, "%s lacks functions that this probe needs", name);

@@ -22,53 +22,6 @@
 #define DISTURBED_SHARE 0.10 /* or so many samples carry the label */
 enum { ROUNDS_LEAST = 5, SAMPLES_LEAST = 10, LABELS_DISTURBED = 2 | 4 };
 
-const struct metric summary_metrics[] = {
-    {"time", "ms", "wall time of one execution", BETTER_LOWER, false},
-    {"PHASE_time", "ms", "time of one phase within an execution", BETTER_LOWER, false},
-    {"PHASE_rate", "item/s", "items of the phase / its time", BETTER_HIGHER, false},
-    {"bandwidth", "byte/s", "ledger bytes of one execution / its time", BETTER_HIGHER, false},
-    {"flop_rate", "FLOP/s", "ledger FLOPs of one execution / its time", BETTER_HIGHER, false},
-    {"mbu", "1", "bandwidth / measured read bandwidth", BETTER_HIGHER, false},
-    {"mfu", "1", "flop_rate / measured peak of the binding type", BETTER_HIGHER, false},
-    {"ttft", "ms",
-     "first token ready - start of the execution; only where it begins with a prefill",
-     BETTER_LOWER, false},
-    {"itl", "ms",
-     "one value per token after the first; a step of several tokens is shared among them",
-     BETTER_LOWER, false},
-    {"tpot", "ms", "(e2e - ttft) / (n_out - 1); requests of one token are left out", BETTER_LOWER,
-     false},
-    {"e2e", "ms", "last token ready - start of the execution", BETTER_LOWER, false},
-    {"n_out", "token", "tokens committed per request; an end token counts", BETTER_NONE, false},
-    {"tpot_excluded", "request", "requests of one token, which have no tpot", BETTER_NONE, false},
-    {"peak_bytes", "byte", "largest simultaneously live set on the device, the witness apart",
-     BETTER_LOWER, false},
-    {"peak_beyond_weights", "byte", "peak_bytes - weights and their scales at that moment",
-     BETTER_LOWER, false},
-    {"gpu_energy", "J",
-     "board energy over the samples, what lies between them included / executions", BETTER_LOWER,
-     false},
-    {"gpu_token_energy", "J/token", "gpu_energy / tokens read and written in one execution",
-     BETTER_LOWER, false},
-    {"cpu_energy", "J", "energy of the CPU packages over the samples / executions", BETTER_LOWER,
-     false},
-    {"cpu_token_energy", "J/token", "cpu_energy / tokens read and written in one execution",
-     BETTER_LOWER, false},
-    {"device_time", "ms", "mean time of one execution between two events on the device",
-     BETTER_LOWER, false},
-    {"beyond_device", "ms", "mean wall time of one execution - device_time", BETTER_LOWER, false},
-    {"launches", "kernel", "kernels that one execution runs on a GPU", BETTER_LOWER, true},
-    {"host_waits", "wait",
-     "waits of the host for a GPU within one execution, beside those for marks and the end",
-     BETTER_LOWER, false},
-    {"device_reserved_bytes", "byte", "most that the device's pool took from the driver",
-     BETTER_NONE, false},
-    {"device_used_bytes", "byte", "memory of the GPU in use after the samples, as its driver says",
-     BETTER_NONE, false},
-    {"clock_rate", "GHz", "of the core, measured after the samples of a visit", BETTER_NONE, false},
-    {NULL, NULL, NULL, BETTER_NONE, false},
-};
-
 struct work_in_progress {
     struct summary_index x;
     struct tables *ts;

@@ -11,6 +11,7 @@
 #include "base/problems.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "workloads/common/activation.h"
 #include "workloads/common/fill.h"
 #include "workloads/common/plain.h"
 #include "workloads/model/cache.h"
@@ -38,9 +39,6 @@ struct blocks_self {
 };
 
 static const char *const part_words[] = {"gemm", "mlp", "attention", NULL};
-/* By their number in float_names, and `auto` behind them. */
-static const char *const activation_words[] = {"f32", "f16", "bf16", "auto", NULL};
-enum { ACTIVATION_AUTO = 3 };
 #define PARAM(field)                                                                               \
     .offset = offsetof(struct blocks_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
 static const struct option params[] = {
@@ -141,9 +139,7 @@ static const struct metric metrics[] = {
 
 static void adapt(void *params_, const struct device_kind *kind) {
     struct blocks_params *p = params_;
-    if (p->activation == ACTIVATION_AUTO)
-        p->activation =
-            kind->activation ? (int)kind->activation(weight_formats[p->type].type) : DT_F32;
+    p->activation = (int)activation_type(p->activation, weight_formats[p->type].type, kind);
 }
 
 static struct model_config config_of(const struct blocks_params *p) {

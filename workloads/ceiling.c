@@ -4,6 +4,7 @@
 #include "base/option.h"
 #include "base/problems.h"
 #include "kernels/device.h"
+#include "workloads/common/activation.h"
 #include "workloads/common/fill.h"
 #include "workloads/model/ledger.h"
 #include "workloads/model/synth.h"
@@ -35,8 +36,7 @@ struct ceiling_self {
 static const char *const type_words[] = {"f32",         "f16",        "bf16", "int8",
                                          "int8-tensor", "int8-group", "int4", "int4-tensor",
                                          "int4-row",    "nf4",        "auto", NULL};
-static const char *const activation_words[] = {"f32", "f16", "bf16", "auto", NULL};
-enum { TYPE_AUTO = 10, ACTIVATION_AUTO = 3 };
+enum { TYPE_AUTO = 10 };
 static const char *const op_words[] = {"read", "copy", "triad", "fma", "gemm", NULL};
 #define PARAM(field)                                                                               \
     .offset = offsetof(struct ceiling_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
@@ -123,11 +123,9 @@ static void adapt(void *params_, const struct device_kind *kind) {
     struct ceiling_params *p = params_;
     p->gpu = kind->has & DEV_GPU;
     choose_amounts(p);
-    enum dtype (*activation)(enum dtype) = kind->activation;
     /* f32, f16 and bf16 are the first of the formats, in the order of enum dtype. */
-    if (p->type == TYPE_AUTO) p->type = activation ? (int)activation(DT_BF16) : DT_F32;
-    if (p->activation == ACTIVATION_AUTO)
-        p->activation = activation ? (int)activation(weight_formats[p->type].type) : DT_F32;
+    if (p->type == TYPE_AUTO) p->type = (int)device_activation(kind, DT_BF16);
+    p->activation = (int)activation_type(p->activation, weight_formats[p->type].type, kind);
 }
 
 static bool moves(const struct ceiling_params *p) { return p->op <= CEILING_TRIAD; }

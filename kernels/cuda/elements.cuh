@@ -6,7 +6,8 @@
 #include "kernels/cuda/ptx.cuh"
 
 namespace element {
-struct bf16 {
+/* A type of 16 bits, from the conversions of its pairs. */
+template <class Pair> struct sixteen {
     struct eight {
         uint4 bits;
     };
@@ -17,50 +18,41 @@ struct bf16 {
         const uint32_t pair[4] = {v.bits.x, v.bits.y, v.bits.z, v.bits.w};
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            x[2 * i] = low_bf16(pair[i]);
-            x[2 * i + 1] = high_bf16(pair[i]);
+            x[2 * i] = Pair::low(pair[i]);
+            x[2 * i + 1] = Pair::high(pair[i]);
         }
     }
     static __device__ __forceinline__ void store(void *p, int64_t at, const float (&x)[8]) {
         store_16(static_cast<uint16_t *>(p) + at,
-                 make_uint4(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]),
-                            pack_bf16(x[6], x[7])));
+                 make_uint4(Pair::pack(x[0], x[1]), Pair::pack(x[2], x[3]),
+                            Pair::pack(x[4], x[5]), Pair::pack(x[6], x[7])));
     }
     static __device__ __forceinline__ float get(const void *p, int64_t at) {
-        return low_bf16(static_cast<const uint16_t *>(p)[at]);
+        return Pair::low(static_cast<const uint16_t *>(p)[at]);
     }
     static __device__ __forceinline__ void put(void *p, int64_t at, float x) {
-        static_cast<uint16_t *>(p)[at] = uint16_t(pack_bf16(x, 0));
+        static_cast<uint16_t *>(p)[at] = uint16_t(Pair::pack(x, 0));
     }
 };
 
-struct f16 {
-    struct eight {
-        uint4 bits;
-    };
-    static __device__ __forceinline__ eight load(const void *p, int64_t at) {
-        return {load_16(static_cast<const uint16_t *>(p) + at)};
-    }
-    static __device__ __forceinline__ void floats(float (&x)[8], eight v) {
-        const uint32_t pair[4] = {v.bits.x, v.bits.y, v.bits.z, v.bits.w};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            x[2 * i] = __half2float(__ushort_as_half(uint16_t(pair[i])));
-            x[2 * i + 1] = __half2float(__ushort_as_half(uint16_t(pair[i] >> 16)));
-        }
-    }
-    static __device__ __forceinline__ void store(void *p, int64_t at, const float (&x)[8]) {
-        store_16(static_cast<uint16_t *>(p) + at,
-                 make_uint4(pack_f16(x[0], x[1]), pack_f16(x[2], x[3]), pack_f16(x[4], x[5]),
-                            pack_f16(x[6], x[7])));
-    }
-    static __device__ __forceinline__ float get(const void *p, int64_t at) {
-        return __half2float(__ushort_as_half(static_cast<const uint16_t *>(p)[at]));
-    }
-    static __device__ __forceinline__ void put(void *p, int64_t at, float x) {
-        static_cast<uint16_t *>(p)[at] = uint16_t(pack_f16(x, 0));
+struct bf16_pair {
+    static __device__ __forceinline__ float low(uint32_t pair) { return low_bf16(pair); }
+    static __device__ __forceinline__ float high(uint32_t pair) { return high_bf16(pair); }
+    static __device__ __forceinline__ uint32_t pack(float low, float high) {
+        return pack_bf16(low, high);
     }
 };
+struct f16_pair {
+    static __device__ __forceinline__ float low(uint32_t pair) {
+        return __half2float(__ushort_as_half(uint16_t(pair)));
+    }
+    static __device__ __forceinline__ float high(uint32_t pair) { return low(pair >> 16); }
+    static __device__ __forceinline__ uint32_t pack(float low, float high) {
+        return pack_f16(low, high);
+    }
+};
+using bf16 = sixteen<bf16_pair>;
+using f16 = sixteen<f16_pair>;
 
 struct f32 {
     struct eight {

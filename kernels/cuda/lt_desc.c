@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/library.h"
 
 #ifndef CUDA_TOOLKIT /* the folder that this was built with */
 #define CUDA_TOOLKIT "/usr/local/cuda"
@@ -63,12 +64,9 @@ int lt_load(struct lt_api *api, struct err *err) {
                        why ? why : "no reason given");
     }
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *address = dlsym(library, symbols[i].name);
-        if (!address) {
-            dlclose(library);
-            return err_set(err, ERR_UNSUPPORTED, "cuda: this cuBLASLt has no %s", symbols[i].name);
-        }
-        *(void **)((char *)api + symbols[i].offset) = address;
+        if (library_find(library, symbols[i].name, (char *)api + symbols[i].offset)) continue;
+        dlclose(library);
+        return err_set(err, ERR_UNSUPPORTED, "cuda: this cuBLASLt has no %s", symbols[i].name);
     }
     return 0;
 }

@@ -26,6 +26,7 @@ void kernel_trace_free(void) {}
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/library.h"
 
 enum { BUFFER_BYTES = 1 << 20, EVENTS_MOST = 1 << 20 };
 
@@ -117,11 +118,8 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bu
     free(buffer);
 }
 
-/* dlsym gives an object pointer; POSIX promises that it holds a function's address. */
 static bool find(const char *name, void *function) {
-    void *at = dlsym(trace.library, name);
-    memcpy(function, &at, sizeof at);
-    return at != NULL;
+    return library_find(trace.library, name, function);
 }
 
 static int load(struct err *err) {

@@ -195,7 +195,7 @@ enum dtype model_kv_type(const struct model_params *params) { return kv_types[pa
 
 enum dtype model_activation(const struct model_params *params, const struct device_kind *kind) {
     if (params->activation) return activation_types[params->activation];
-    return kind->activation ? kind->activation(model_weight_format(params)->type) : DT_F32;
+    return device_activation(kind, model_weight_format(params)->type);
 }
 
 const struct weight_format *model_weight_format(const struct model_params *params) {

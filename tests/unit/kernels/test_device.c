@@ -130,7 +130,7 @@ static void test_pack(void **state) {
             const struct op_case ask = {.weight = f->type,
                                         .scale = f->scale,
                                         .group = group,
-                                        .activation = device_activation(d, f->type)};
+                                        .activation = device_activation(d->kind, f->type)};
             const char *why = NULL;
             struct weight *w = NULL;
             struct err err = {0};
