@@ -372,9 +372,10 @@ static void keep_energy(const struct keeper *k, const char *execution, const cha
                         double joules) {
     const struct visit *v = k->visit;
     double executions = (double)v->log->head->samples * (double)v->batch, tokens = 0;
+    struct plan real;
+    visit_plan(v, &real);
     for (int p = 0; p < MAX_PHASES && v->workload->phases[p].name; p++)
-        if (strstr(v->workload->phases[p].item, "token"))
-            tokens += v->request->point->plan.work[p].items;
+        if (strstr(v->workload->phases[p].item, "token")) tokens += real.work[p].items;
     if (!(executions > 0) || !(joules > 0)) return;
     visit_value(k->visit, k->out, execution, joules / executions);
     if (tokens > 0) visit_value(k->visit, k->out, token, joules / executions / tokens);

@@ -165,11 +165,18 @@ void visit_point_row(struct visit *v, struct tables *out, int64_t peak, const ch
     facts_free(&facts);
 }
 
+bool visit_plan(const struct visit *v, struct plan *real) {
+    struct work work[MAX_PHASES] = {{0}};
+    *real = v->request->point->plan;
+    if (!v->workload->worked || !v->workload->worked(v->self, work)) return false;
+    memcpy(real->work, work, sizeof work);
+    return true;
+}
+
 void visit_work_rows(struct visit *v, struct tables *out) {
     const struct point *point = v->request->point;
-    struct plan real = point->plan;
-    memset(real.work, 0, sizeof real.work);
-    if (!v->workload->worked || !v->workload->worked(v->self, real.work)) return;
+    struct plan real;
+    if (!visit_plan(v, &real)) return;
     struct table *t = tables_get(out, "points");
     int64_t row = table_add(t, 1);
     table_set_i64(t, row, "point", point->index);

@@ -56,6 +56,9 @@ void visit_range_rows(struct visit *, struct tables *);
 /* After visit_range_rows: the table kernels, each launch under the range that was open then. */
 void visit_kernel_rows(struct visit *, struct tables *);
 void visit_point_row(struct visit *, struct tables *, int64_t peak, const char *site, int phase);
+/* The point's plan with the ledger of what the last execution really did; whether that may differ.
+ */
+bool visit_plan(const struct visit *, struct plan *);
 /* The ledger of what was really done, in place of the plan's. */
 void visit_work_rows(struct visit *, struct tables *);
 void visit_row(struct visit *, struct tables *, const struct watch *before,
