@@ -87,7 +87,7 @@ enum op {
 extern const char *const op_names[N_OPS + 1];
 
 /* Stream-ordered, return nothing; the first failure sticks and sync reports it. Accumulation in f32
-   (ref: f32, plain order); outputs are rounded to their tensor's type exactly where an op ends.
+   (ref: f64); outputs are rounded to their tensor's type exactly where an op ends.
    Tensors never alias unless said. */
 struct ops {
     /* x (n_row, d) = row token[r] of the weight (vocab, d), dequantized. */

@@ -65,9 +65,10 @@ void ref_rope_append(struct device *device, struct tensor *q, const struct kv *k
     }
 }
 
-static float score(const float *q, const struct kv *kv, int64_t at) {
-    float sum = 0;
-    for (int32_t i = 0; i < kv->d_h; i++) sum += q[i] * cached(kv, kv->k, kv->k_scale, at, i);
+static double score(const float *q, const struct kv *kv, int64_t at) {
+    double sum = 0;
+    for (int32_t i = 0; i < kv->d_h; i++)
+        sum += (double)q[i] * (double)cached(kv, kv->k, kv->k_scale, at, i);
     return sum;
 }
 
@@ -75,17 +76,17 @@ static float score(const float *q, const struct kv *kv, int64_t at) {
  * sum. */
 static void attend(float *out, const float *q, const struct kv *kv, int32_t s, int32_t head,
                    int32_t low, int32_t p, float scale) {
-    float most = -INFINITY, total = 0;
+    double most = -INFINITY, total = 0, sum[REF_MOST_HEAD] = {0};
     for (int32_t t = low; t <= p; t++)
-        most = fmaxf(most, score(q, kv, place(kv, s, head, t)) * scale);
-    for (int32_t i = 0; i < kv->d_h; i++) out[i] = 0;
+        most = fmax(most, score(q, kv, place(kv, s, head, t)) * (double)scale);
     for (int32_t t = low; t <= p; t++) {
         int64_t at = place(kv, s, head, t);
-        float e = expf(score(q, kv, at) * scale - most);
+        double e = exp(score(q, kv, at) * (double)scale - most);
         total += e;
-        for (int32_t i = 0; i < kv->d_h; i++) out[i] += e * cached(kv, kv->v, kv->v_scale, at, i);
+        for (int32_t i = 0; i < kv->d_h; i++)
+            sum[i] += e * (double)cached(kv, kv->v, kv->v_scale, at, i);
     }
-    for (int32_t i = 0; i < kv->d_h; i++) out[i] /= total;
+    for (int32_t i = 0; i < kv->d_h; i++) out[i] = (float)(sum[i] / total);
 }
 
 void ref_attention(struct device *device, struct tensor *o, const struct tensor *q,

@@ -40,26 +40,27 @@ void ref_add_norm(struct device *device, struct tensor *y, struct tensor *residu
     (void)device;
     for (int32_t r = 0; r < residual->rows; r++) {
         float *h = (float *)residual->data + r * residual->stride;
-        float squares = 0;
+        double squares = 0;
         for (int32_t c = 0; c < residual->cols; c++) {
             if (delta) h[c] += at(delta, r, c);
-            squares += h[c] * h[c];
+            squares += (double)h[c] * (double)h[c];
         }
-        float norm = sqrtf(squares / (float)residual->cols + eps);
+        float norm = (float)sqrt(squares / residual->cols + (double)eps);
         for (int32_t c = 0; y && c < residual->cols; c++) put(y, r, c, h[c] / norm * gain[c]);
     }
 }
 
 /* acc[i] += x[first + i] . w[row] for n rows of x, each sum in order of columns. */
-static void dots(float *acc, const struct tensor *x, int32_t first, int32_t n,
+static void dots(double *acc, const struct tensor *x, int32_t first, int32_t n,
                  const struct ref_weight *w, int64_t row) {
     float values[SPAN];
     for (int32_t c = 0; c < x->cols; c += SPAN) {
         int32_t span = x->cols - c < SPAN ? x->cols - c : SPAN;
         ref_decode(w, row, c, span, values);
         for (int32_t i = 0; i < n; i++) {
-            float sum = acc[i];
-            for (int32_t j = 0; j < span; j++) sum += at(x, first + i, c + j) * values[j];
+            double sum = acc[i];
+            for (int32_t j = 0; j < span; j++)
+                sum += (double)at(x, first + i, c + j) * (double)values[j];
             acc[i] = sum;
         }
     }
@@ -75,13 +76,13 @@ void ref_linear(struct device *device, struct tensor *y, const struct tensor *x,
     for (int32_t first = 0; first < x->rows; first += TILE) {
         int32_t n = x->rows - first < TILE ? x->rows - first : TILE;
         for (int32_t c = 0; c < y->cols; c++) {
-            float v[TILE] = {0}, up[TILE] = {0};
+            double v[TILE] = {0}, up[TILE] = {0};
             dots(v, x, first, n, w, c);
             if (epilogue == EPI_SWIGLU) dots(up, x, first, n, w, c + (int64_t)y->cols);
             for (int32_t i = 0; i < n; i++) {
-                if (bias) v[i] += bias[c];
-                if (epilogue == EPI_SWIGLU) v[i] = v[i] / (1.0f + expf(-v[i])) * up[i];
-                put(y, first + i, c, v[i]);
+                if (bias) v[i] += (double)bias[c];
+                if (epilogue == EPI_SWIGLU) v[i] = v[i] / (1 + exp(-v[i])) * up[i];
+                put(y, first + i, c, (float)v[i]);
             }
         }
     }
