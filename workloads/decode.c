@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/option.h"
 #include "base/problems.h"
+#include "workloads/common/decoding.h"
 #include "workloads/common/plain.h"
-#include "workloads/common/tokens.h"
 #include "workloads/model/ledger.h"
 #include "workloads/workload.h"
 
@@ -20,16 +20,8 @@ struct decode_params {
     int input;
 };
 struct decode_self {
-    struct run *run;
     struct decode_params params;
-    struct model_config config;
-    struct token_stream stream;
-    struct model *model;
-    struct session *session;
-    int32_t *first;  /* (batch) the token that the first step feeds */
-    int32_t *tokens; /* (steps, batch) sampled in the last execution */
-    uint64_t device_hash;
-    int64_t reused; /* contexts that an earlier visit had filled */
+    struct decoding decoding;
 };
 
 #define PARAM(field)                                                                               \
@@ -84,27 +76,8 @@ static const struct metric metrics[] = {
     {0},
 };
 
-static struct session_spec spec_of(const struct decode_params *p) {
-    return (struct session_spec){.cache = {.n_seq = (int32_t)p->batch,
-                                           .capacity = (int32_t)(p->context + p->steps),
-                                           .most_q = 1,
-                                           .slack = (int32_t)p->steps},
-                                 .most_rows = (int32_t)p->batch,
-                                 .most_out = (int32_t)p->batch};
-}
-
 static int32_t chunk_of(const struct decode_params *p) {
     return p->context < MOST_CHUNK ? (int32_t)p->context : MOST_CHUNK;
-}
-
-/* One sequence alone: fills its context; with a chunk of 1 it is the plain path. */
-static struct session_spec alone_spec(const struct decode_params *p, int32_t chunk) {
-    return (struct session_spec){.cache = {.n_seq = 1,
-                                           .capacity = (int32_t)(p->context + p->steps),
-                                           .most_q = chunk,
-                                           .slack = (int32_t)p->steps},
-                                 .most_rows = chunk,
-                                 .most_out = 1};
 }
 
 static void check(const void *params_, const struct model_config *config,
@@ -119,7 +92,8 @@ static void check(const void *params_, const struct model_config *config,
 
 static void plan(const void *params_, const struct model_config *config, struct plan *plan) {
     const struct decode_params *p = params_;
-    struct session_spec spec = spec_of(p), alone = alone_spec(p, chunk_of(p));
+    struct session_spec spec = decoding_spec(p->batch, p->context, p->steps),
+                        alone = decoding_alone(p->context, p->steps, chunk_of(p));
     int64_t filling[N_CLASSES] = {0};
     ledger_decode(&plan->work[0], config, p->batch, p->context, p->steps);
     plan->work[0].items = (double)(p->batch * p->steps);
@@ -143,16 +117,15 @@ static void plan(const void *params_, const struct model_config *config, struct 
 }
 
 /* Pushes the context of one sequence through a session of its own and keeps its KV in `to`. */
-static int fill_context(struct decode_self *self, struct session *alone, int32_t seq, void *to,
-                        struct err *err) {
-    const int32_t context = (int32_t)self->params.context, chunk = chunk_of(&self->params);
+static int fill_context(struct decoding *d, struct session *alone, int32_t seq, int32_t chunk,
+                        void *to, struct err *err) {
     struct inputs *inputs = NULL;
-    int32_t *tokens = must_alloc(sizeof *tokens * (size_t)context), n = 0;
-    tokens_fill(&self->stream, seq, 0, context, tokens);
+    int32_t *tokens = must_alloc(sizeof *tokens * (size_t)d->context), n = 0;
+    tokens_fill(&d->stream, seq, 0, d->context, tokens);
     session_set_length(alone, 0, 0);
     int code = inputs_create(&inputs, alone, 1, chunk, 1, err);
-    for (int32_t at = 0; !code && at < context; at += n) {
-        n = context - at < chunk ? context - at : chunk;
+    for (int32_t at = 0; !code && at < d->context; at += n) {
+        n = d->context - at < chunk ? d->context - at : chunk;
         struct span span = {.seq = 0, .begin = at, .rows = n, .tokens = tokens + at};
         inputs_clear(inputs);
         code = inputs_add(inputs, &span, 1, err);
@@ -160,172 +133,93 @@ static int fill_context(struct decode_self *self, struct session *alone, int32_t
         inputs_upload(inputs);
         code = session_run(alone, inputs, 0, err);
     }
-    if (!code) code = self->model->device->kind->sync(self->model->device, err);
-    if (!code) cache_save(alone->cache, 0, context, to);
+    if (!code) code = d->model->device->kind->sync(d->model->device, err);
+    if (!code) cache_save(alone->cache, 0, d->context, to);
     inputs_close(&inputs);
     free(tokens);
     return code;
 }
 
-static int load_contexts(struct decode_self *self, struct err *err) {
-    const int32_t context = (int32_t)self->params.context;
-    const size_t bytes = cache_saved_bytes(self->session->cache, context);
+static int load_contexts(struct decoding *d, int32_t chunk, struct err *err) {
+    const size_t bytes = cache_saved_bytes(d->session->cache, d->context);
     struct session *alone = NULL;
     int code = 0;
-    for (int32_t s = 0; !code && s < (int32_t)self->params.batch; s++) {
+    for (int32_t s = 0; !code && s < d->batch; s++) {
         char key[120];
         bool ready;
         void *own;
         snprintf(key, sizeof key,
                  "context %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %" PRId32 " %" PRId32,
-                 model_hash(&self->config), self->device_hash, tokens_key(&self->stream), context,
-                 s);
-        void *piece = plain_piece(self->run, key, bytes, &ready, &own);
+                 model_hash(&d->config), d->device_hash, tokens_key(&d->stream), d->context, s);
+        void *piece = plain_piece(d->run, key, bytes, &ready, &own);
         if (!ready && !alone) {
-            struct session_spec spec = alone_spec(&self->params, chunk_of(&self->params));
-            code = session_create(&alone, self->model, &self->config, &spec, err);
+            struct session_spec spec = decoding_alone(d->context, d->steps, chunk);
+            code = session_create(&alone, d->model, &d->config, &spec, err);
         }
-        if (!code && !ready) code = fill_context(self, alone, s, piece, err);
-        if (!code && !ready && !own) run_snapshot_ready(self->run, key);
-        if (!code) code = cache_load(self->session->cache, s, context, piece, err);
-        self->reused += ready;
+        if (!code && !ready) code = fill_context(d, alone, s, chunk, piece, err);
+        if (!code && !ready && !own) run_snapshot_ready(d->run, key);
+        if (!code) code = cache_load(d->session->cache, s, d->context, piece, err);
         free(own);
     }
     session_close(&alone);
-    return code;
+    /* Filling may have told the device other bounds than the session's. */
+    return code ? code : session_plan(d->session, err);
 }
 
-static void reset(void *s) {
-    struct decode_self *self = s;
-    for (int32_t i = 0; i < (int32_t)self->params.batch; i++)
-        session_set_length(self->session, i, (int32_t)self->params.context);
-    session_start(self->session, self->first);
-}
+static void reset(void *s) { decoding_reset(&((struct decode_self *)s)->decoding); }
 
 static int prepare(void *s, const void *params_, const struct model_config *config, struct run *run,
                    struct err *err) {
     struct decode_self *self = s;
-    self->run = run;
     self->params = *(const struct decode_params *)params_;
-    self->config = *config;
-    self->stream = (struct token_stream){
-        .seed = run_seed(run), .vocab = config->shape.vocab, .input = self->params.input};
-    tokens_warn(&self->stream, run);
-    const size_t batch = (size_t)self->params.batch;
-    const struct session_spec spec = spec_of(&self->params);
-    self->first = must_alloc(sizeof *self->first * batch);
-    self->tokens = must_alloc(sizeof *self->tokens * batch * (size_t)self->params.steps);
-    int code = run_model(run, &self->model, err);
-    if (code) return code;
-    self->device_hash = plain_device_hash(run_device(run));
-    /* The fed token is the stream's next one: no head is needed while contexts are filled. */
-    for (int32_t i = 0; i < (int32_t)batch; i++)
-        tokens_fill(&self->stream, i, (int32_t)self->params.context, 1, &self->first[i]);
-    code = session_create(&self->session, self->model, &self->config, &spec, err);
-    if (!code) code = load_contexts(self, err);
-    /* Filling may have told the device other bounds than the session's. */
-    if (!code) code = session_plan(self->session, err);
-    return code;
+    const struct decode_params *p = &self->params;
+    self->decoding = (struct decoding){
+        .run = run,
+        .config = *config,
+        .stream = {.seed = run_seed(run), .vocab = config->shape.vocab, .input = p->input},
+        .batch = (int32_t)p->batch,
+        .context = (int32_t)p->context,
+        .steps = (int32_t)p->steps,
+        .name = "decode"};
+    int code = decoding_open(&self->decoding, err);
+    return code ? code : load_contexts(&self->decoding, chunk_of(p), err);
 }
 
 static void execute(void *s) {
-    struct decode_self *self = s;
-    struct session *session = self->session;
-    struct step *step = &session->decode;
+    struct decoding *d = &((struct decode_self *)s)->decoding;
+    struct step *step = &d->session->decode;
     struct err err = {0};
-    const int32_t batch = step->n_seq;
-    for (int32_t i = 0; i < (int32_t)self->params.steps; i++) {
-        if (session_step(session, &err)) {
-            run_fail(self->run, "%s", err.text);
+    for (int32_t i = 0; i < d->steps; i++) {
+        if (session_step(d->session, &err)) {
+            run_fail(d->run, "%s", err.text);
             return;
         }
-        session_next(session, step, self->tokens + (int64_t)i * batch);
-        for (int32_t q = 0; q < batch; q++) run_mark(self->run, 0, q, 1);
+        session_next(d->session, step, d->tokens + (int64_t)i * d->batch);
+        for (int32_t q = 0; q < d->batch; q++) run_mark(d->run, 0, q, 1);
     }
-}
-
-/* Decodes one sequence alone, from the KV that the session itself holds of its context. */
-static int decode_alone(struct decode_self *self, struct session *alone, int32_t seq,
-                        struct plain *plain, struct err *err) {
-    const int32_t context = (int32_t)self->params.context;
-    void *kv = must_alloc(cache_saved_bytes(self->session->cache, context));
-    cache_save(self->session->cache, seq, context, kv);
-    session_set_length(alone, 0, 0);
-    int code = cache_load(alone->cache, 0, context, kv, err);
-    free(kv);
-    session_set_length(alone, 0, context);
-    session_start(alone, &self->first[seq]);
-    for (int32_t i = 0; !code && i < plain->steps; i++) {
-        int32_t token;
-        code = session_decode(alone, err);
-        if (code) break;
-        session_select(alone, &alone->decode);
-        session_next(alone, &alone->decode, &token);
-        plain_record(plain, alone, &alone->decode, 0, i, token, i + 1 == plain->steps);
-        session_advance(alone, &alone->decode);
-    }
-    return code ? code : self->model->device->kind->sync(self->model->device, err);
 }
 
 static int witness(void *s, struct witness *w, struct err *err) {
-    struct decode_self *self = s;
-    struct device *device = self->model->device;
-    const int32_t batch = (int32_t)self->params.batch, steps = (int32_t)self->params.steps;
-    const int64_t vocab = self->config.shape.vocab;
-    const size_t bytes = plain_bytes(device, steps, vocab);
-    struct session *alone = NULL;
-    int code = 0;
-    plain_begin(w, device, "each sequence against decoding it alone");
-    for (int32_t q = 0; !code && q < batch; q++) {
-        char key[140];
-        bool ready;
-        void *own;
-        snprintf(key, sizeof key,
-                 "decode %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %" PRId64 " %" PRId32
-                 " %" PRId32,
-                 model_hash(&self->config), self->device_hash, tokens_key(&self->stream),
-                 self->params.context, steps, q);
-        struct plain *plain = plain_piece(self->run, key, bytes, &ready, &own);
-        if (!ready) {
-            struct session_spec spec = alone_spec(&self->params, 1);
-            plain_clear(plain, device, steps, vocab);
-            if (!alone) code = session_create(&alone, self->model, &self->config, &spec, err);
-            if (!code) code = decode_alone(self, alone, q, plain, err);
-            if (!code && !own) run_snapshot_ready(self->run, key);
-        }
-        if (!code)
-            plain_compare(w, plain, self->session, &self->session->decode, q, self->tokens + q,
-                          batch, (int32_t)self->params.context);
-        free(own);
-    }
-    if (alone) {
-        session_close(&alone);
-        if (!code) code = session_plan(self->session, err);
-    }
-    return code;
+    return decoding_witness(&((struct decode_self *)s)->decoding, w, err);
 }
 
 static void report(void *s, struct values *values) {
     struct decode_self *self = s;
     const struct decode_params *p = &self->params;
+    const struct decoding *d = &self->decoding;
     struct work work = {0};
     double all = 0;
-    ledger_decode(&work, &self->config, p->batch, p->context, p->steps);
+    ledger_decode(&work, &d->config, p->batch, p->context, p->steps);
     for (int c = 0; c < N_CLASSES; c++) all += work.bytes[c];
-    double written = (double)(p->batch * p->steps * model_kv_bytes_per_token(&self->config, NULL));
+    double written = (double)(p->batch * p->steps * model_kv_bytes_per_token(&d->config, NULL));
     values_set(values, "kv_bytes_read", work.bytes[MEM_KV] - written);
     values_set(values, "kv_share", (work.bytes[MEM_KV] - written) / all);
     values_set(values, "resident_tokens", (double)(p->batch * (p->context + p->steps)));
     values_set(values, "token_entropy",
-               tokens_stream_entropy(&self->stream, (int32_t)p->batch, (int32_t)p->context));
+               tokens_stream_entropy(&d->stream, (int32_t)p->batch, (int32_t)p->context));
 }
 
-static void dispose(void *s) {
-    struct decode_self *self = s;
-    session_close(&self->session);
-    free(self->first);
-    free(self->tokens);
-}
+static void dispose(void *s) { decoding_close(&((struct decode_self *)s)->decoding); }
 
 const struct workload workload_decode = {
     .name = "decode",

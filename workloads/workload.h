@@ -28,7 +28,7 @@ enum {                 /* workload.flags */
        WORK_CEILING =
            16, /* its best round is a ceiling of the device: visited first in every round */
 };
-#define MAX_PHASES 8
+#define MAX_PHASES 12
 
 struct work {     /* the ledger: one execution's arithmetic and traffic, from shapes alone */
     double flops; /* a multiply-add is 2 */

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/random.h"
 #include "kernels/device.h"
+#include "workloads/model/cache.h"
 
 enum { PIECE = 1 << 18 }; /* values */
 
@@ -18,21 +19,45 @@ void fill_uniform(struct device *device, void *to, enum dtype type, int64_t n, u
     for (int64_t at = 0; at < n; at += PIECE) {
         const int64_t count = piece_of(n, at);
         for (int64_t i = 0; i < count; i++) {
-            int32_t v = (int32_t)(random_at(key, (uint64_t)(at + i)) >> 40) - (1 << 23);
-            if (type == DT_I8)
-                piece[i] = (char)(v / (1 << 16)); /* -128 ... 127 */
-            else
-                dtype_store(piece, type, i, (float)v * 0x1p-23f);
+            dtype_store(piece, type, i, fill_value(key, at + i));
         }
         device->kind->upload(device, (char *)to + at * size, piece, (size_t)(count * size));
     }
     free(piece);
 }
 
-void fill_constant(struct device *device, float *to, int64_t n, float value) {
-    float *piece = must_alloc(sizeof *piece * PIECE);
-    for (int64_t i = 0; i < piece_of(n, 0); i++) piece[i] = value;
-    for (int64_t at = 0; at < n; at += PIECE)
-        device->kind->upload(device, to + at, piece, sizeof *piece * (size_t)piece_of(n, at));
-    free(piece);
+/* Slots of d_h values with a scale each. */
+static void fill_slots(struct device *device, int8_t *to, float *to_scales, int64_t slots,
+                       int32_t d_h, uint64_t key) {
+    const int64_t most = PIECE / d_h > 0 ? PIECE / d_h : 1;
+    int8_t *codes = must_alloc((size_t)(most * d_h));
+    float *scales = must_alloc(sizeof *scales * (size_t)most),
+          *row = must_alloc(sizeof *row * (size_t)d_h);
+    for (int64_t at = 0; at < slots; at += most) {
+        const int64_t n = slots - at < most ? slots - at : most;
+        for (int64_t i = 0; i < n; i++) {
+            for (int32_t c = 0; c < d_h; c++) row[c] = fill_value(key, (at + i) * d_h + c);
+            scales[i] = quant_kv(row, d_h, codes + i * d_h);
+        }
+        device->kind->upload(device, to + at * d_h, codes, (size_t)(n * d_h));
+        device->kind->upload(device, to_scales + at, scales, sizeof *scales * (size_t)n);
+    }
+    free(codes);
+    free(scales);
+    free(row);
+}
+
+void fill_cache(struct cache *cache, uint64_t seed) {
+    for (int32_t l = 0; l < cache->n_layers; l++) {
+        const struct kv *kv = &cache->layers[l];
+        const int64_t slots = (int64_t)cache->units * kv->n_kv * kv->block;
+        struct device *device = cache->device;
+        if (kv->type == DT_I8) {
+            fill_slots(device, kv->k, kv->k_scale, slots, kv->d_h, fill_key_k(seed));
+            fill_slots(device, kv->v, kv->v_scale, slots, kv->d_h, fill_key_v(seed));
+        } else {
+            fill_uniform(device, kv->k, kv->type, slots * kv->d_h, fill_key_k(seed));
+            fill_uniform(device, kv->v, kv->type, slots * kv->d_h, fill_key_v(seed));
+        }
+    }
 }

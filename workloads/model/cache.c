@@ -167,6 +167,13 @@ void cache_publish(struct cache *cache) {
     cache->stale = false;
 }
 
+int64_t cache_place(const struct cache *cache, int32_t seq, int32_t head, int32_t p) {
+    const struct kv *kv = &cache->layers[0];
+    const int64_t unit =
+        cache->table ? cache->table[(int64_t)seq * cache->most_blocks + p / kv->block] : seq;
+    return (unit * kv->n_kv + head) * kv->block + p % kv->block;
+}
+
 /* A row at position len attends to window - 1 positions before it; a ring holds one more, which is
  * saved too. */
 static int32_t first_seen(const struct cache *cache, int32_t len) {
@@ -201,10 +208,8 @@ static void move_head(const struct cache *cache, const struct kv *kv, int32_t se
     for (int32_t p = first_seen(cache, len); p < len; p += n) {
         int32_t slot = p % kv->block;
         n = kv->block - slot < len - p ? kv->block - slot : len - p;
-        int64_t unit =
-            cache->table ? cache->table[(int64_t)seq * cache->most_blocks + p / kv->block] : seq;
-        int64_t at = (unit * kv->n_kv + head) * kv->block + slot;
-        move(transfer, (char *)memory + at * token_bytes, (size_t)(n * token_bytes));
+        move(transfer, (char *)memory + cache_place(cache, seq, head, p) * token_bytes,
+             (size_t)(n * token_bytes));
     }
 }
 

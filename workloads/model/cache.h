@@ -41,6 +41,10 @@ int cache_reserve(struct cache *, int32_t seq, int32_t len, struct err *);
 void cache_trim(struct cache *, int32_t seq, int32_t len); /* gives back blocks beyond len tokens */
 void cache_publish(struct cache *);                        /* the device's table, if it is stale */
 
+/* Where position p of a sequence lies, for one head: index of its int8 scale, and of its first
+ * value / d_h. */
+int64_t cache_place(const struct cache *, int32_t seq, int32_t head, int32_t p);
+
 /* K and V of positions that a row at position len can see, layer by layer, the same bytes for every
  * layout. */
 size_t cache_saved_bytes(const struct cache *, int32_t len);

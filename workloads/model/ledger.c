@@ -80,55 +80,85 @@ static struct gathered gather(const struct model_config *config, const struct le
     return sum;
 }
 
-void ledger_step(struct work *work, const struct model_config *config,
-                 const struct ledger_part *parts, int n, int64_t n_out) {
+static void add_matrices(struct work *work, double times, struct matrix_bytes bytes) {
+    work->bytes[MEM_WEIGHT] += times * (double)bytes.payload;
+    work->bytes[MEM_SCALE] += times * (double)bytes.scales;
+}
+
+/* values: in the activations' type; exact: of the residual stream, in f32. */
+static void add_values(struct work *work, const struct model_config *config, double values,
+                       double exact) {
+    work->bytes[MEM_ACTIVATION] += dtype_bits(config->activation) / 8 * values + exact_size * exact;
+}
+
+void ledger_step_parts(struct work *parts, const struct model_config *config,
+                       const struct ledger_part *sequences, int n, int64_t n_out) {
     const struct model_shape *s = &config->shape;
-    struct gathered sum = gather(config, parts, n);
-    double layers = (double)s->n_layers, d = (double)s->d_model, f = (double)s->d_ff,
-           out = (double)n_out;
-    double q = (double)(s->n_q * s->d_h), kv = (double)(s->n_kv * s->d_h), vocab = (double)s->vocab;
-
-    /* E25 and E27: 2 FLOP per weight and row; E28 counted by pairs: q k^T and p v, 2 d_h each, for
-     * every query head. */
-    work->flops += layers * sum.rows * 2 * (d * (q + 2 * kv) + q * d + 3 * d * f);
-    work->flops += layers * 4 * q * sum.pairs;
-    work->flops += out * 2 * d * vocab;
-
-    struct matrix_bytes layer = ledger_layer_weights(config),
-                        head = ledger_matrix(config, s->vocab, s->d_model);
-    struct matrix_bytes row =
-        ledger_matrix(config, 1, s->d_model); /* of the embedding: only rows asked for are read */
-    double any_out = n_out > 0 ? 1 : 0;
-    work->bytes[MEM_WEIGHT] += layers * (double)layer.payload + sum.rows * (double)row.payload +
-                               any_out * (double)head.payload + (double)ledger_vector_bytes(s);
-    work->bytes[MEM_SCALE] += layers * (double)layer.scales + sum.rows * (double)row.scales +
-                              any_out * (double)head.scales;
-
+    const struct gathered sum = gather(config, sequences, n);
+    const int64_t q_rows = s->n_q * s->d_h, kv_rows = s->n_kv * s->d_h;
+    const double layers = (double)s->n_layers, d = (double)s->d_model, f = (double)s->d_ff,
+                 out = (double)n_out, rows = sum.rows, any_out = n_out > 0 ? 1 : 0;
+    const double q = (double)q_rows, kv = (double)kv_rows, vocab = (double)s->vocab;
     int64_t scale_bytes;
-    double token_bytes =
-        (double)model_kv_bytes_per_token(config, &scale_bytes);    /* E09: all layers, K and V */
-    work->bytes[MEM_KV] += (sum.rows + sum.kv_read) * token_bytes; /* appended, then read */
-    work->bytes[MEM_SCALE] += (sum.rows + sum.kv_read) * (double)scale_bytes;
+    const double token_bytes =
+        (double)model_kv_bytes_per_token(config, &scale_bytes); /* E09: all layers, K and V */
+    struct work *w;
 
-    double values =                               /* in the activations' type */
-        (2 * layers - 1) * d                      /* first norm: delta, x; layer 0 has no delta */
-        + layers * (d + q + 2 * kv)               /* q, k, v */
-        + layers * (2 * q + 2 * kv)               /* rotation; K and V leave as cache */
-        + layers * 2 * q                          /* attention */
-        + layers * (q + d)                        /* o */
-        + layers * 2 * d                          /* second norm: delta, x */
-        + layers * (d + f) + layers * (f + d)     /* gate and up; down */
-        + any_out * d;                            /* last addition, before a head: delta */
-    double exact =                                /* the residual stream */
-        d                                         /* embed: out */
-        + (2 * layers - 1) * d                    /* first norm: in and out; layer 0 only reads */
-        + layers * 2 * d                          /* second norm: in and out */
-        + any_out * 2 * d;                        /* last addition: in and out */
-    double out_values = 2 * d, out_exact = 3 * d; /* head's x out and in; gather, last norm's in */
-    double size = dtype_bits(config->activation) / 8;
-    work->bytes[MEM_ACTIVATION] += size * (sum.rows * values + out * out_values) +
-                                   exact_size * (sum.rows * exact + out * out_exact);
-    work->bytes[MEM_LOGITS] += exact_size * 2 * out * vocab; /* written, read by the selection */
+    w = &parts[PART_EMBED]; /* only rows asked for are read */
+    add_matrices(w, rows, ledger_matrix(config, 1, s->d_model));
+    add_values(w, config, 0, rows * d);
+
+    w = &parts[PART_NORM]; /* delta, x; the stream in and out; layer 0 has no delta and only reads
+                            */
+    w->bytes[MEM_WEIGHT] += layers * 2 * d * exact_size;
+    add_values(w, config, rows * ((2 * layers - 1) * d + layers * 2 * d),
+               rows * ((2 * layers - 1) * d + layers * 2 * d));
+
+    /* E25 and E27: 2 FLOP per weight and row. */
+    w = &parts[PART_QKV];
+    w->flops += layers * rows * 2 * d * (q + 2 * kv);
+    add_matrices(w, layers, ledger_matrix(config, q_rows, s->d_model));
+    add_matrices(w, 2 * layers, ledger_matrix(config, kv_rows, s->d_model));
+    w->bytes[MEM_WEIGHT] += s->qkv_bias ? layers * (q + 2 * kv) * exact_size : 0;
+    add_values(w, config, layers * rows * (d + q + 2 * kv), 0);
+
+    w = &parts[PART_ROPE]; /* K and V leave as cache */
+    w->bytes[MEM_KV] += rows * token_bytes;
+    w->bytes[MEM_SCALE] += rows * (double)scale_bytes;
+    add_values(w, config, layers * rows * (2 * q + 2 * kv), 0);
+
+    w = &parts[PART_ATTENTION]; /* E28 by pairs: q k^T and p v, 2 d_h each, for every query head */
+    w->flops += layers * 4 * q * sum.pairs;
+    w->bytes[MEM_KV] += sum.kv_read * token_bytes;
+    w->bytes[MEM_SCALE] += sum.kv_read * (double)scale_bytes;
+    add_values(w, config, layers * rows * 2 * q, 0);
+
+    w = &parts[PART_OUT];
+    w->flops += layers * rows * 2 * q * d;
+    add_matrices(w, layers, ledger_matrix(config, s->d_model, q_rows));
+    add_values(w, config, layers * rows * (q + d), 0);
+
+    w = &parts[PART_MLP];
+    w->flops += layers * rows * 2 * 3 * d * f;
+    add_matrices(w, 2 * layers, ledger_matrix(config, s->d_ff, s->d_model));
+    add_matrices(w, layers, ledger_matrix(config, s->d_model, s->d_ff));
+    add_values(w, config, layers * rows * ((d + f) + (f + d)), 0);
+
+    w = &parts[PART_HEAD]; /* the last addition; gather, last norm, the head's x; logits */
+    w->flops += out * 2 * d * vocab;
+    add_matrices(w, any_out, ledger_matrix(config, s->vocab, s->d_model));
+    w->bytes[MEM_WEIGHT] += d * exact_size;
+    add_values(w, config, any_out * rows * d + out * 2 * d, any_out * rows * 2 * d + out * 3 * d);
+    w->bytes[MEM_LOGITS] += exact_size * out * vocab;
+
+    parts[PART_SELECT].bytes[MEM_LOGITS] += exact_size * out * vocab;
+}
+
+void ledger_step(struct work *work, const struct model_config *config,
+                 const struct ledger_part *sequences, int n, int64_t n_out) {
+    struct work parts[N_PARTS] = {0};
+    ledger_step_parts(parts, config, sequences, n, n_out);
+    for (int p = 0; p < N_PARTS; p++) ledger_add(work, &parts[p], 1);
 }
 
 void ledger_step_alike(struct work *work, const struct model_config *config, int64_t n_seq,

@@ -25,6 +25,9 @@ struct ledger_part {     /* sequences that do the same in a step */
  * caller's). */
 void ledger_step(struct work *, const struct model_config *, const struct ledger_part *, int n,
                  int64_t n_out);
+/* The same by parts of the step (N_PARTS), which add up to it. */
+void ledger_step_parts(struct work *parts, const struct model_config *, const struct ledger_part *,
+                       int n, int64_t n_out);
 /* Adds one step of n_seq sequences alike, `rows` each. */
 void ledger_step_alike(struct work *, const struct model_config *, int64_t n_seq, int64_t rows,
                        int64_t kv_len, int64_t n_out);

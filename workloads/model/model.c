@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "workloads/model/ledger.h"
 
+const char *const part_names[N_PARTS + 1] = {"embed", "norm", "qkv",  "rope",   "attention",
+                                             "out",   "mlp",  "head", "select", NULL};
 static const char *const rope_words[] = {"halves", "pairs", NULL};
 
 #define SHAPE(field)                                                                               \

@@ -60,6 +60,22 @@ int64_t model_weight_bytes(const struct model_config *,
  * E09). */
 int64_t model_kv_bytes_per_token(const struct model_config *, int64_t *scale_bytes);
 
+/* What a step is made of, in the order of the forward pass; those between embed and head occur once
+ * a layer or twice. */
+enum step_part {
+    PART_EMBED,
+    PART_NORM,      /* both RMSNorms of a layer, with the additions to the residual stream */
+    PART_QKV,       /* one product for queries, keys and values */
+    PART_ROPE,      /* rotation; keys and values go into the cache */
+    PART_ATTENTION, /* softmax over the cache */
+    PART_OUT,       /* the product behind attention */
+    PART_MLP,       /* gate and up, SwiGLU, down */
+    PART_HEAD,      /* last norm, gathering the rows that are asked for, logits */
+    PART_SELECT,    /* sampling, the next step's inputs, ids to the host */
+    N_PARTS
+};
+extern const char *const part_names[N_PARTS + 1]; /* "embed", "norm", ..., NULL */
+
 struct model; /* weights on one device; immutable; opaque here (workloads/model/transformer.h) */
 /* Two points share a weight set exactly if this hash and the device's facts agree. */
 uint64_t model_key(const struct model_config *);

@@ -27,6 +27,9 @@ static void enter(bool named, const char *part, int32_t layer) {
 static void leave(bool named) {
     if (named) range_pop();
 }
+static void on(const struct session *s, enum step_part part) {
+    if (s->on_part) s->on_part(s->part_ctx, part);
+}
 
 void session_forward(struct session *s, const struct step *step) {
     const struct model *model = s->model;
@@ -45,20 +48,28 @@ void session_forward(struct session *s, const struct step *step) {
 
     range_push(RANGE_STEP, step->most_q > 1 ? "prefill" : "decode", n);
     enter(named, "embed", 0);
+    on(s, PART_EMBED);
     op->embed(device, &residual, model->embedding, step);
     leave(named);
     for (int32_t l = 0; l < (int32_t)s->config.shape.n_layers; l++) {
         const struct layer *layer = &model->layers[l];
         const struct kv *kv = &s->cache->layers[l];
         enter(named, "attention", l);
+        on(s, PART_NORM);
         op->add_norm(device, &x, &residual, l ? &delta : NULL, layer->norm_1, eps);
+        on(s, PART_QKV);
         op->linear(device, &qkv, &x, layer->qkv, layer->bias, EPI_NONE);
+        on(s, PART_ROPE);
         op->rope_append(device, &q, kv, &qkv, step, &rope);
+        on(s, PART_ATTENTION);
         op->attention(device, &mixed, &q, kv, step, scale);
+        on(s, PART_OUT);
         op->linear(device, &delta, &mixed, layer->o, NULL, EPI_NONE);
         leave(named);
         enter(named, "mlp", l);
+        on(s, PART_NORM);
         op->add_norm(device, &x, &residual, &delta, layer->norm_2, eps);
+        on(s, PART_MLP);
         op->linear(device, &hidden, &x, layer->gate_up, NULL, EPI_SWIGLU);
         op->linear(device, &delta, &hidden, layer->down, NULL, EPI_NONE);
         leave(named);
@@ -67,6 +78,7 @@ void session_forward(struct session *s, const struct step *step) {
         struct tensor last = rows_of(s->last, step->n_out), x_last = rows_of(s->x, step->n_out);
         struct tensor logits = session_logits(s, step);
         enter(named, "head", 0);
+        on(s, PART_HEAD);
         op->add_norm(device, NULL, &residual, &delta, model->norm_last, eps);
         op->gather_rows(device, &last, &residual, step);
         op->add_norm(device, &x_last, &last, NULL, model->norm_last, eps);
@@ -81,6 +93,7 @@ void session_select_row(struct session *s, struct step *view, int32_t o) {
     const bool named = range_active();
     logits.data = (float *)logits.data + o * logits.stride;
     enter(named, "select", 0);
+    on(s, PART_SELECT);
     s->model->device->ops->select(s->model->device, view, &logits, &s->sampler);
     leave(named);
 }

@@ -42,8 +42,11 @@ struct session {
     int32_t *ids;       /* (n_seq) room for sampled ids on the host */
     struct step decode; /* one row a sequence, in device memory */
     void *decode_memory, *decode_host;
-    const int32_t *in_decode;  /* (n_seq) 1: has a row in decode; the host's copy */
-    struct sampler sampler;    /* greedy; end_id: -1 unless set */
+    const int32_t *in_decode; /* (n_seq) 1: has a row in decode; the host's copy */
+    struct sampler sampler;   /* greedy; end_id: -1 unless set */
+    void (*on_part)(void *ctx,
+                    enum step_part); /* called before each op with what it belongs to; or NULL */
+    void *part_ctx;
     struct tensor residual, x; /* (most_rows, d_model) */
     struct tensor qkv;         /* (most_rows, (n_q + 2 n_kv) d_h) */
     struct tensor q, mixed;    /* (most_rows, n_q d_h) queries; what attention made of the values */
