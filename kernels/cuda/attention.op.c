@@ -6,6 +6,8 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/launches.h"
 
+enum { MOST_SEQ = 65535 }; /* of decode's grid, whose third side they are */
+
 static bool is_float(enum dtype type) {
     return type == DT_BF16 || type == DT_F16 || type == DT_F32;
 }
@@ -149,7 +151,8 @@ void cuda_attention(struct device *device, struct tensor *o, const struct tensor
     const int32_t n_q = kv->d_h > 0 ? q->cols / kv->d_h : 0;
     if (!cuda_expects(c,
                       kv->d_h > 0 && kv->d_h <= 1024 && n_q % kv->n_kv == 0 && o->cols == q->cols,
-                      "attention: q, o and the cache do not fit"))
+                      "attention: q, o and the cache do not fit") ||
+        !cuda_expects(c, step->n_seq <= MOST_SEQ, "attention: more than 65535 sequences"))
         return;
     const struct attention_shape shape = shape_of(c, o, q, kv, step);
     const struct attention_args args = args_of(&shape, o, q, kv, step, scale);

@@ -43,7 +43,8 @@ bool cuda_linear_supports(const struct op_case *c, const char **kernel_or_reason
 enum {
     MOST_SLAB = 24 << 20, /* bytes of weights made bf16 at a time */
     MOST_SUMS = 64 << 20, /* bytes of f32 sums that wait for SwiGLU */
-    PAD_ROWS = 512        /* rows of x that are padded at a time, where a model's widths need it */
+    PAD_ROWS = 512,       /* rows of x that are padded at a time, where a model's widths need it */
+    F32_ROWS = 65535 * 8  /* rows of x beside f32 weights in one launch: the grid's second side */
 };
 
 struct rooms { /* bytes; they lie in this order */
@@ -323,6 +324,7 @@ void cuda_linear(struct device *device, struct tensor *y, const struct tensor *x
     const bool pads = !fits(&p, x);
     int64_t pass = x->rows;
     if (pads) pass = least(pass, p.rooms.pad / (w->padded_cols * size_of(x->type)));
+    if (weight->type == DT_F32) pass = least(pass, F32_ROWS);
     if (p.apart) pass = least(pass, p.rooms.sums / (sums.stride * 4));
     if (!cuda_expects(c, pass > 0, "linear: more rows or columns than were planned for")) return;
     for (int32_t first = 0; first < x->rows; first += (int32_t)pass) {

@@ -59,7 +59,7 @@ template <bool SAMPLE> struct noise {
  */
 template <bool SAMPLE, int THREADS>
 static __device__ __forceinline__ void best_of_piece(const select_args &a) {
-    const int o = blockIdx.y, begin = int(blockIdx.x) * a.piece;
+    const int o = blockIdx.x, begin = int(blockIdx.y) * a.piece;
     const int end = a.vocab - begin < a.piece ? a.vocab : begin + a.piece;
     const float *logits = a.logits + o * a.stride;
     candidate mine = {-INFINITY, NOBODY};
@@ -84,7 +84,7 @@ static __device__ __forceinline__ void best_of_piece(const select_args &a) {
         if (value > mine.value) mine = {value, id};
     }
     mine = best_of_block<THREADS>(mine);
-    if (threadIdx.x == 0) a.best[int64_t(o) * a.pieces + blockIdx.x] = {mine.value, mine.id, 0};
+    if (threadIdx.x == 0) a.best[int64_t(o) * a.pieces + blockIdx.y] = {mine.value, mine.id, 0};
 }
 
 template <int THREADS> static __device__ __forceinline__ void best_of_row(const select_args &a) {

@@ -26,7 +26,7 @@ void select_plan(const struct gpu *gpu, const struct select_shape *s, struct lau
     const double partial = (double)s->n_out * pieces * (double)sizeof(struct select_best);
     l[0] = (struct launch){
         .card = &select_cards[s->sample ? 1 : 0],
-        .grid = {(uint32_t)pieces, (uint32_t)s->n_out, 1},
+        .grid = {(uint32_t)s->n_out, (uint32_t)pieces, 1}, /* the second ends at 65535 */
         .shared_bytes = (uint32_t)select_cards[0].smem,
         .bytes = 4.0 * s->n_out * s->vocab + partial,
         .flops = (double)s->n_out * s->vocab,

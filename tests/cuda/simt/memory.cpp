@@ -128,6 +128,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     (void)context;
 #endif
     if (p && resolve(p, a, write)) return;
+    if (!p && hooks.fault && hooks.fault(a)) return;
     if (in_kernel())
         fprintf(stderr, "simt: access to %p, which is no device memory (%s)\n", info->si_addr,
                 where());

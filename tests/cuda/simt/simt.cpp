@@ -497,7 +497,8 @@ void run(const struct launch_record &l) {
     has_waited = false;
     record_before(l);
     const size_t gx = l.grid.x, gy = l.grid.y;
-    for (size_t b : blocks_to_run(gx * gy * l.grid.z)) {
+    const size_t n_blocks = gx * gy * l.grid.z;
+    for (size_t b : hooks.choose ? hooks.choose(l, n_blocks) : blocks_to_run(n_blocks)) {
         block_now = make_uint3(unsigned(b % gx), unsigned(b / gx % gy), unsigned(b / (gx * gy)));
         run_block();
     }

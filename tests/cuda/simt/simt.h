@@ -106,6 +106,8 @@ struct runtime_hooks {
     void (*prologue_end)(void);                           // it waits for its predecessors, or ended
     bool (*is_device_memory)(const void *, size_t bytes);
     bool (*may_change)(const void *); // by kernels that this one need not wait for
+    bool (*fault)(uintptr_t);         // at no device memory: whether the access may be tried again
+    std::vector<size_t> (*choose)(const struct launch_record &, size_t n); // blocks to run, of n
 };
 extern struct runtime_hooks hooks; // absent ones are nullptr
 

@@ -36,7 +36,8 @@
 static const struct gpu *const gpus[] = {&gpu_h200, &gpu_a100};
 static const enum dtype floats[] = {DT_BF16, DT_F16, DT_F32};
 static const enum dtype caches[] = {DT_BF16, DT_F16, DT_F32, DT_I8};
-static const int32_t batches[] = {1, 2, 3, 8, 16, 17, 32, 63, 64, 65, 256, 1024};
+static const int32_t batches[] = {1, 2, 3, 8, 16, 17, 32, 63, 64, 65, 256, 1024, 70000};
+enum { MOST_SEQ = 65535 }; /* of attention, whose op says so */
 static const int32_t lengths[] = {1, 2, 17, 512, 2048, 32768, 131072};
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
@@ -238,9 +239,9 @@ static void of_outputs(const struct gpu *gpu, const struct model_shape *m) {
             select_plan(gpu, &s, l);
             check(gpu, l);
             check(gpu, l + 1);
-            HOLDS(l->grid[0] <= SELECT_PIECES && l->grid[0] * piece >= vocab);
-            HOLDS((l->grid[0] - 1) * piece < vocab && piece % 4 == 0);
-            HOLDS(select_room_bytes(n) >= (int64_t)l->grid[0] * n * 16);
+            HOLDS(l->grid[1] <= SELECT_PIECES && l->grid[1] * piece >= vocab);
+            HOLDS((l->grid[1] - 1) * piece < vocab && piece % 4 == 0);
+            HOLDS(select_room_bytes(n) >= (int64_t)l->grid[1] * n * 16);
             HOLDS(l[1].card->threads >= SELECT_PIECES);
         }
         const struct advance_shape a = {.n_out = n};
@@ -332,7 +333,7 @@ static void of_contexts(const struct gpu *gpu, const struct model_shape *m) {
     for (size_t b = 0; b < COUNT(batches); b++)
         for (size_t n = 0; n < COUNT(lengths); n++)
             for (int prefill = 0; prefill < 2; prefill++)
-                if (rows_of(batches[b], lengths[n], prefill) <= MOST_ROWS)
+                if (batches[b] <= MOST_SEQ && rows_of(batches[b], lengths[n], prefill) <= MOST_ROWS)
                     of_attention(gpu, m, batches[b], lengths[n], prefill);
 }
 
