@@ -11,7 +11,7 @@
 #include "kernels/device.h"
 
 enum {
-    BLOCK_ROWS = 144, /* rows of x in one piece of a matrix product */
+    BLOCK_ROWS = 288, /* rows of x in one piece of a matrix product */
     BLOCK_K =
         1024, /* about as many columns, so that a piece of x stays in the second-level cache */
     GROUP_PANELS = 4, /* panels done together */

@@ -8,9 +8,9 @@
 
 #include "kernels/dtype.h"
 
-/* A panel is 16 weight rows interleaved: for each k the 16 values of column k. f32, f16: rows in
-   order. bf16: rows 0, 8, 1, 9, ... 7, 15, so that a shift and a mask widen 16 of them into rows
-   0-7 and rows 8-15. */
+/* A panel is 16 weight rows interleaved: f32 and f16, for each k the 16 values of column k; bf16,
+   for each two k the 16 pairs of their values (the last with a 0 if k is odd), so that a shift and
+   a mask widen them. */
 enum { PANEL = 16 };
 
 enum {                  /* all lengths below are of floats unless said */
@@ -41,13 +41,18 @@ struct cpu_kernels {
     int rows; /* most rows of a tile */
     int even; /* whether tiles about equally high are best; else a rest of one or two rows is a tile
                  of two */
-    /* int8: 16 codes in order, without their scales. */
+    /* Panels of weights; k_step of bf16 is that of a pair, 64 bytes. */
+    void (*panels[FLOAT_TYPES])(const struct tile *);
+    /* Plain rows of 16 values for panels; bf16: the columns of c come woven, 0, 8, 1, 9, ... 7, 15;
+     * int8: codes without their scales. */
     void (*tile[CACHE_TYPES])(const struct tile *);
     /* Panels of 16 keys, as `transpose` makes them of the words of 16 rows: k_step is 64 bytes for
      * 1, 2 or 4 k, and k a whole number of words. */
     void (*keys[CACHE_TYPES])(const struct tile *);
     /* 16 rows of k floats, ld apart, into one panel. */
     void (*pack[FLOAT_TYPES])(void *panel, const float *rows, int64_t ld, int64_t k);
+    /* k (from an even one on) of a panel as f32; NULL for f32. */
+    void (*unpack[FLOAT_TYPES])(float *out, const void *panel, int64_t k);
     void (*widen[FLOAT_TYPES])(float *out, const void *in, int64_t n);
     void (*narrow[FLOAT_TYPES])(void *out, const float *in, int64_t n);
     void (*add)(float *y, const float *a, const float *b, int64_t n); /* y = a + b; y may be a */

@@ -13,7 +13,13 @@ enum {
     SCRATCH_COLS = GATE_COLS + UP_COLS
 };
 
-int64_t cpu_linear_scratch(void) { return BLOCK_ROWS * SCRATCH_COLS; }
+enum {
+    UNPACK_ROWS = 48 /* more rows than this: panels are widened once for all of them */
+};
+
+int64_t cpu_linear_scratch(void) {
+    return BLOCK_ROWS * SCRATCH_COLS + GROUP_PANELS * BLOCK_K * PANEL;
+}
 
 struct product {
     struct cpu *cpu;
@@ -28,7 +34,7 @@ struct product {
 
 /* acc (m, n_panels * 16), ldc apart = x (m, K) * panels first ... */
 static void multiply(const struct product *job, const float *x, int32_t m, int64_t first,
-                     int n_panels, float *acc, int64_t ldc) {
+                     int n_panels, float *acc, int64_t ldc, float *wide) {
     const struct cpu_kernels *kernels = job->cpu->kernels;
     const struct cpu_weight *w = job->w;
     const int64_t cols = w->head.cols, bytes = dtype_bits(w->head.type) / 8 * PANEL; /* per k */
@@ -36,12 +42,19 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
     const int64_t n_k = (cols + BLOCK_K - 1) / BLOCK_K;
     struct tile t = {.ldc = ldc,
                      .ldx = job->ldx,
-                     .k_step = bytes,
+                     .k_step = w->head.type == DT_BF16 ? 2 * bytes : bytes,
                      .step = w->panel_bytes,
                      .ahead_panel = w->panel_bytes};
     /* Fewer rows than a block pays for: no blocks of k, each panel once from end to end. */
     const int64_t blocks = n_tiles == 1 ? 1 : n_k;
-    const int together = n_tiles == 1 ? n_panels : 2;
+    const int together = n_tiles == 1 ? n_panels : GROUP_PANELS;
+    void (*tile)(const struct tile *) = kernels->panels[w->head.type];
+    const bool unpack = m > UNPACK_ROWS && kernels->unpack[w->head.type] != NULL;
+    if (unpack) {
+        tile = kernels->panels[DT_F32];
+        t.k_step = PANEL * sizeof *wide;
+        t.panels = wide;
+    }
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t k0 = cols * b / blocks / 2 * 2,
                       k1 = b + 1 == blocks ? cols : cols * (b + 1) / blocks / 2 * 2;
@@ -49,7 +62,15 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
         t.add = b > 0;
         for (int p = 0; p < n_panels; p += together) {
             t.n_panels = n_panels - p < together ? n_panels - p : together;
-            t.panels = w->data + (first + p) * w->panel_bytes + k0 * bytes;
+            const char *panels = w->data + (first + p) * w->panel_bytes + k0 * bytes;
+            if (unpack) {
+                t.step = t.k * t.k_step;
+                for (int i = 0; i < t.n_panels; i++)
+                    kernels->unpack[w->head.type](wide + i * t.k * PANEL,
+                                                  panels + i * w->panel_bytes, t.k);
+            } else {
+                t.panels = panels;
+            }
             t.ahead_step = 2 * bytes / n_tiles;
             for (int i = 0; i < n_tiles; i++) {
                 const int32_t r0 = cpu_tile_row(m, i, n_tiles, kernels);
@@ -57,9 +78,8 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
                 t.m = r1 - r0;
                 t.x = x + r0 * job->ldx + k0;
                 t.c = acc + r0 * ldc + p * PANEL;
-                t.ahead = (const char *)t.panels + t.n_panels * w->panel_bytes +
-                          i * (t.k / 2) * t.ahead_step;
-                kernels->tile[w->head.type](&t);
+                t.ahead = panels + t.n_panels * w->panel_bytes + i * (t.k / 2) * t.ahead_step;
+                tile(&t);
             }
         }
     }
@@ -69,7 +89,14 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
 static void plain_group(const struct product *job, int32_t r0, int32_t m, int64_t first, int n,
                         float *acc) {
     const struct cpu_weight *w = job->w;
-    multiply(job, job->x + r0 * job->ldx, m, first, n, acc, GATE_COLS);
+    const float *x = job->x + r0 * job->ldx;
+    float *wide = acc + BLOCK_ROWS * SCRATCH_COLS;
+    /* Whole panels of one part without a bias go straight to y. */
+    if (w->n_parts == 1 && job->bias == NULL && (first + n) * PANEL <= job->n) {
+        multiply(job, x, m, first, n, job->y + r0 * job->ldy + first * PANEL, job->ldy, wide);
+        return;
+    }
+    multiply(job, x, m, first, n, acc, GATE_COLS, wide);
     int part = 0;
     for (int p = 0; p < n; p++) {
         while (first + p >= w->part_panel[part + 1]) part++;
@@ -93,9 +120,9 @@ static void swiglu_group(const struct product *job, int32_t r0, int32_t m, int64
     const int64_t place = job->up + column, shift = place % PANEL;
     const int n_up = (int)((shift + count + PANEL - 1) / PANEL);
     const float *x = job->x + r0 * job->ldx;
-    float *up = acc + BLOCK_ROWS * GATE_COLS;
-    multiply(job, x, m, first, n, acc, GATE_COLS);
-    multiply(job, x, m, place / PANEL, n_up, up, UP_COLS);
+    float *up = acc + BLOCK_ROWS * GATE_COLS, *wide = acc + BLOCK_ROWS * SCRATCH_COLS;
+    multiply(job, x, m, first, n, acc, GATE_COLS, wide);
+    multiply(job, x, m, place / PANEL, n_up, up, UP_COLS, wide);
     for (int32_t i = 0; i < m; i++)
         job->cpu->kernels->swiglu(job->y + (r0 + i) * job->ldy + column, acc + i * GATE_COLS,
                                   up + i * UP_COLS + shift, count);

@@ -80,7 +80,8 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
         w->part_panel[i + 1] = w->part_panel[i] + (parts[i].rows + PANEL - 1) / PANEL;
     }
     w->n_panels = w->part_panel[n];
-    w->panel_bytes = PANEL * parts[0].cols * dtype_bits(parts[0].type) / 8;
+    w->panel_bytes = PANEL * (parts[0].cols + (parts[0].type == DT_BF16 && parts[0].cols % 2)) *
+                     dtype_bits(parts[0].type) / 8;
     w->head = (struct weight){.rows = w->part_row[n],
                               .cols = parts[0].cols,
                               .type = parts[0].type,
@@ -129,8 +130,8 @@ void cpu_weight_row(const struct cpu *cpu, const struct cpu_weight *w, int64_t r
     case DT_F16:
         for (int64_t k = 0; k < cols; k++) out[k] = f16_to_f32(half[k * PANEL + lane]);
         break;
-    default: /* bf16, woven */
-        half += lane < 8 ? 2 * lane : 2 * (lane - 8) + 1;
-        for (int64_t k = 0; k < cols; k++) out[k] = bf16_to_f32(half[k * PANEL]);
+    default: /* bf16, in pairs */
+        for (int64_t k = 0; k < cols; k++)
+            out[k] = bf16_to_f32(half[k / 2 * 2 * PANEL + 2 * lane + k % 2]);
     }
 }

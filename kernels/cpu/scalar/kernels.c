@@ -18,6 +18,7 @@ typedef struct {
 #define TILE_ROWS           2
 #define TILE_CASES(X, TYPE) X(TYPE, 1, 1) X(TYPE, 2, 1)
 #define TILE_LIST(X, TYPE)  TILE_CASES(X, TYPE)
+#define TILE_BY_ROWS        0
 #define TILES_EVEN          1
 #define PEAK_ACCUMULATORS   2
 #define prefetch(p)         ((void)(p))
