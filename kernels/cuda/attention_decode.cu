@@ -62,6 +62,13 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
     static constexpr int V_LOAD = V_WORDS < 4 ? V_WORDS : 4;
     static constexpr int V_DIMS = V_LOAD * 4 / T::BYTES; // consecutive ones of a lane
     static_assert(V_LOAD == 2 || V_LOAD == 4, "values are loaded by 8 or 16 bytes");
+    /* Of sums in shared memory: floats of a row, and where a dim lies in it. The 4 rows and 8 runs
+       of V_DIMS that lanes store to at once are so in 32 banks. */
+    static constexpr int PITCH = D + V_DIMS / 8;
+    static_assert(V_DIMS == 8 || V_DIMS == 16, "what the pitch and the places are made for");
+    static __device__ __forceinline__ int column(int dim) {
+        return dim ^ (dim / 32 % (V_DIMS / 4));
+    }
 
     const attention_args &a;
     const int64_t *places; // of this warp's keys, which count from its first one
@@ -288,7 +295,7 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
         }
     }
 
-    /* To shared memory: sums (ROWS, D + 1), states (ROWS, 2). The odd pitch keeps lanes apart. */
+    /* To shared memory: sums (ROWS, PITCH), states (ROWS, 2). */
     __device__ __forceinline__ void leave(float *sums, float *states) {
 #pragma unroll
         for (int i = 0; i < NT; i++) {
@@ -298,14 +305,14 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
                 states[2 * (8 * i + g)] = m[i];
                 states[2 * (8 * i + g) + 1] = l[i];
             }
-            float *even = sums + (8 * i + 2 * t) * (D + 1), *odd = even + D + 1;
+            float *even = sums + (8 * i + 2 * t) * PITCH, *odd = even + PITCH;
 #pragma unroll
             for (int n = 0; n < STEPS; n++) {
-                const int dim = dim_of(n);
+                const int dim = column(dim_of(n)), next = column(dim_of(n) + 1);
                 even[dim] = o[i][n][0];
                 odd[dim] = o[i][n][1];
-                even[dim + 1] = o[i][n][2];
-                odd[dim + 1] = o[i][n][3];
+                even[next] = o[i][n][2];
+                odd[next] = o[i][n][3];
             }
         }
     }
@@ -328,17 +335,19 @@ static __device__ __forceinline__ void decode(const attention_decode_args &args)
     const int rows = min(ROWS, r.steps * a.group - first_row);
     if (!r.is_here(a) || split >= r.splits || rows <= 0) return;
 
-    float *sums = dynamic_shared<float>(), *states = sums + WARPS * ROWS * (D + 1);
+    using warps = decoder<T, D, ROWS, EXACT>;
+    constexpr int PITCH = warps::PITCH;
+    float *sums = dynamic_shared<float>(), *states = sums + WARPS * ROWS * PITCH;
     const int warp = int(threadIdx.x) / 32;
     {
-        float *own = sums + warp * ROWS * (D + 1);
+        float *own = sums + warp * ROWS * PITCH;
         const int from = r.first + split * ATTENTION_SPLIT + warp * KEYS_OF_WARP;
         /* Until its sums lie there, a warp keeps the places of its keys there. */
-        static_assert(ROWS * (D + 1) * 4 >= KEYS_OF_WARP * 8 && ROWS % 2 == 0, "they fit");
+        static_assert(ROWS * PITCH * 4 >= KEYS_OF_WARP * 8 && ROWS % 2 == 0, "they fit");
         int64_t *places = reinterpret_cast<int64_t *>(own);
         find_places(places, a, r, from);
         __syncwarp();
-        decoder<T, D, ROWS, EXACT> of_warp(a, r, first_row, places, from);
+        warps of_warp(a, r, first_row, places, from);
         of_warp.run(min(KEYS_OF_WARP, r.len - from));
         __syncwarp();
         of_warp.leave(own, states + warp * ROWS * 2);
@@ -356,7 +365,7 @@ static __device__ __forceinline__ void decode(const attention_decode_args &args)
         for (int w = 0; w < WARPS; w++) {
             const float by = exp2_fast(states[(w * ROWS + row) * 2] - most);
             total += by * states[(w * ROWS + row) * 2 + 1];
-            sum += by * sums[(w * ROWS + row) * (D + 1) + dim];
+            sum += by * sums[(w * ROWS + row) * PITCH + warps::column(dim)];
         }
         const int step = (first_row + row) / a.group;
         const int q_head = r.head * a.group + (first_row + row) % a.group;
@@ -408,7 +417,7 @@ static __device__ __forceinline__ void combine(const attention_decode_args &args
             z = z * old + by * sum.z;
             w = w * old + by * sum.w;
         }
-        *reinterpret_cast<float4 *>(sums + group * MOST_D + dim) = make_float4(x, y, z, w);
+        *reinterpret_cast<float4 *>(sums + group * a.d + dim) = make_float4(x, y, z, w);
         if (dim == 0) {
             states[2 * group] = m;
             states[2 * group + 1] = l;
@@ -422,7 +431,7 @@ static __device__ __forceinline__ void combine(const attention_decode_args &args
     for (int n = 0; n < groups; n++) {
         const float by = exp2_fast(states[2 * n] - most);
         total += by * states[2 * n + 1];
-        sum += by * sums[n * MOST_D + i];
+        sum += by * sums[n * a.d + i];
     }
     put(a.o, a.o_type, int64_t(r.begin + step) * a.o_stride + int64_t(q_head) * a.d + i,
         sum / total);

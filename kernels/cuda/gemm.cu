@@ -105,8 +105,11 @@ static __device__ __forceinline__ void multiply(float (&sum)[4][8][4], const uin
 }
 
 /* The tile of sums in shared memory, two columns together: where pair p of row r lies, so that the
-   8 rows of an accumulator's pairs are in different banks. */
-FRAG_MAP int pair_of_sums(int r, int p) { return r * (GEMM_TILE / 2) + (p ^ (r % 8 * 4)); }
+   8 rows of an accumulator's pairs are in different banks, and so are gates, of which every other 4
+   pairs of a row are. */
+FRAG_MAP int pair_of_sums(int r, int p) {
+    return r * (GEMM_TILE / 2) + (p ^ (r % 8 * 4) ^ (p / 16 % 2 * 4));
+}
 
 template <int N>
 static __device__ __forceinline__ void keep(float2 *sums, const float (&sum)[4][N][4], int row,

@@ -5,6 +5,7 @@ import numpy as np
 
 from . import operations  # noqa: F401  (registers its opcodes)
 from . import transfers  # noqa: F401
+from .banks import MOST_BLOCKS
 from .memory import FIRST_SHARED, LOCAL, PARAM, RAW, SHARED, STATIC, Generic, Global, Local, ReadOnly, Shared
 from .kinds import store_kinds
 from .opcodes import OPCODES
@@ -237,6 +238,7 @@ class Walk:
                 return
 
     def act(self, i, active):
+        self.m.now = i
         try:
             i.act(active)
         except PtxError as e:
@@ -315,7 +317,8 @@ class Machine:
     """All lanes of some blocks of a launch."""
 
     def __init__(self, module, entry, grid, block, shared_bytes, arguments, memory, first_block=0, n_blocks=None,
-                 early_copies=False, problems=None):
+                 early_copies=False, problems=None, banks=None):
+        self.banks, self.now = banks, None  # now: the instruction under way
         self.module, self.memory, self.first_block, self.early_copies = module, memory, first_block, early_copies
         self.problems = problems  # a list: sentences about what cannot be built, instead of the first one as an exception
         self.n_blocks = n_blocks if n_blocks is not None else grid[0] * grid[1] * grid[2] - first_block
@@ -385,7 +388,7 @@ class Machine:
         for v in self.module.variables.values():
             if v.space == "shared" and not v.size:
                 self.symbols["", v.name] = FIRST_SHARED + shared
-        self.shared = Shared(self.n_blocks, shared + shared_bytes, self.block)
+        self.shared = Shared(self.n_blocks, shared + shared_bytes, self.block, self._watch if self.banks else None)
         self.local = Local(self.n_lanes, local)
         static = b""
         for v in self.module.variables.values():
@@ -403,14 +406,19 @@ class Machine:
             raise PtxError(f"{function.name} takes {offset} bytes of arguments, not {len(arguments)}")
         return ReadOnly("parameter", arguments)
 
+    def _watch(self, address, lanes, size):
+        here = self.block[lanes] < MOST_BLOCKS
+        if here.any():
+            self.banks.note(self.now, address[here].astype(np.int64), np.asarray(lanes)[here], size)
+
     def run(self):
         with np.errstate(all="ignore"):
             self.entry.run(self.all_lanes)
 
 
-def launch(module, entry, grid, block, shared_bytes, arguments, memory, blocks=None, early_copies=False):
+def launch(module, entry, grid, block, shared_bytes, arguments, memory, blocks=None, early_copies=False, banks=None):
     """Runs a launch (or only the blocks of a range) on `memory`, a memory.Global. early_copies: cp.async lands at once,
-    not at the wait that covers it. Returns the number of instructions executed."""
+    not at the wait that covers it; banks: a banks.Banks that counts. Returns the number of instructions executed."""
     if entry not in module.functions or not module.functions[entry].is_entry:
         raise PtxError(f"no kernel {entry}; there are: {', '.join(sorted(module.functions))}")
     n_threads = block[0] * block[1] * block[2]
@@ -419,7 +427,7 @@ def launch(module, entry, grid, block, shared_bytes, arguments, memory, blocks=N
     executed = 0
     for start in range(chosen.start, chosen.stop, per_run):
         m = Machine(module, entry, grid, block, shared_bytes, arguments, memory, start,
-                    min(per_run, chosen.stop - start), early_copies)
+                    min(per_run, chosen.stop - start), early_copies, banks=banks)
         m.run()
         executed += m.executed
     memory.check_early_reads()

@@ -127,11 +127,11 @@ class Global(Access):
 
 
 class Shared(Access):
-    """One part a block; poisoned before it starts."""
+    """One part a block; poisoned before it starts. watch: is told of every access (address, lanes, bytes of a lane)."""
     name = "shared"
 
-    def __init__(self, n_blocks, size, block_of_lane):
-        self.size = size
+    def __init__(self, n_blocks, size, block_of_lane, watch=None):
+        self.size, self.watch = size, watch
         self.pitch = max(-(-size // 64) * 64, 64)
         self.data = np.full(n_blocks * self.pitch, POISON, np.uint8)
         self.part = block_of_lane * self.pitch
@@ -142,6 +142,16 @@ class Shared(Access):
             bad = int(a[(a < 0) | (a + size > self.size)][0])
             raise PtxError(f"shared access of {size} bytes out of bounds at {bad} of {self.size} bytes")
         return a + self.part[lanes]
+
+    def load(self, address, lanes, width, n):
+        if self.watch:
+            self.watch(address, lanes, width * n)
+        return super().load(address, lanes, width, n)
+
+    def store(self, address, lanes, words, kind=0):
+        if self.watch:
+            self.watch(address, lanes, words.dtype.itemsize * words.shape[1])
+        super().store(address, lanes, words, kind)
 
 
 class Local(Access):

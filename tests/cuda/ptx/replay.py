@@ -149,11 +149,12 @@ def compare(record, memories, tolerances):
     return found
 
 
-def replay(record, module, early_copies=False):
-    """Runs a record; (sentences about differences, instructions executed). Raises PtxError where the run itself is wrong."""
+def replay(record, module, early_copies=False, banks=None):
+    """Runs a record; (sentences about differences, instructions executed). Raises PtxError where the run itself is wrong.
+    banks: a banks.Banks that counts conflicts."""
     memories = memory.Global([(a.address, a.before) for a in record.allocations])
     executed = machine.launch(module, record.name, record.grid, record.block, record.shared_bytes, record.arguments, memories,
-                              early_copies=early_copies)
+                              early_copies=early_copies, banks=banks)
     tolerances = dict(TOLERANCES)
     if record.name.startswith("attention"):
         tolerances.update(ROUNDS_INSIDE)

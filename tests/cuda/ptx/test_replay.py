@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the emulated device launched, replayed from nvcc's PTX: the op tests run once more, record their smallest launches of
-every kernel, and each must leave the same memory. Needs a build with BENCH_CUDA=emu."""
+every kernel, and each must leave the same memory, without conflicts of shared memory's banks (banks.py). Needs a build with
+BENCH_CUDA=emu."""
 # ctest: timeout 900
 import os
 import pathlib
@@ -10,7 +11,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ptx import parse, replay  # noqa: E402
+from ptx import banks, parse, replay  # noqa: E402
 from ptx.harness import kernels, skip  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "."))
@@ -29,19 +30,33 @@ def record(folder):
     return sorted(pathlib.Path(folder).glob("*.rec"))
 
 
+def conflicts(seen):
+    """Prints what shared memory costs each kernel; how many pay more than they may."""
+    failed = 0
+    print("shared memory: cycles of two blocks of each launch, times what there would be without conflicts of banks")
+    for name, of_kernel in sorted(seen.items()):
+        total, found = of_kernel.total(), banks.broken(name, of_kernel)
+        if total.least:
+            print(f"{'FAILED' if found else '      '} {name:32} {total.cycles:9} {total.ratio:5.2f}")
+        for sentence in found:
+            print("   ", sentence)
+        failed += bool(found)
+    return failed
+
+
 def main(paths, complete):
     """How many launches differ; where the records are complete, a kernel without any counts too."""
-    modules, failed, seen, started = kernels(), 0, set(), time.monotonic()
+    modules, failed, seen, started = kernels(), 0, {}, time.monotonic()
     for path in paths:
         launch = replay.read(path.read_bytes())
-        seen.add(launch.name)
+        of_kernel = seen.setdefault(launch.name, banks.Banks())
         if launch.name not in modules:
             print(f"FAILED {launch}: no such kernel in nvcc's PTX")
             failed += 1
             continue
         begun = time.monotonic()
         try:
-            found, executed = replay.replay(launch, modules[launch.name])
+            found, executed = replay.replay(launch, modules[launch.name], banks=of_kernel)
         except parse.PtxError as e:
             found, executed = [str(e)], 0
         print(f"{'FAILED' if found else 'same  '} {launch} {executed} instructions, {time.monotonic() - begun:.2f} s", flush=True)
@@ -49,7 +64,8 @@ def main(paths, complete):
             print("   ", sentence)
         failed += bool(found)
     print(f"{len(paths)} launches of {len(seen)} kernels in {time.monotonic() - started:.0f} s, {failed} differ")
-    for name in sorted(set(modules) - seen) if complete else ():
+    failed += conflicts(seen)
+    for name in sorted(set(modules) - set(seen)) if complete else ():
         print(f"FAILED {name}: no op test launches it on the emulated device")
         failed += 1
     return failed

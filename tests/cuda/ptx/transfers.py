@@ -200,13 +200,13 @@ class AsyncCopies:
     def __init__(self, machine):
         self.m = machine
         self.group = np.zeros(machine.n_lanes, np.int64)  # the number of the group that a lane now fills
-        self.pending = []  # [lanes, group, to, data (lanes, size)]
+        self.pending = []  # [lanes, group, to, data (lanes, size), instruction]
 
     def start(self, lanes, to, data):
         if self.m.early_copies:
             self.m.shared.store(to, lanes, data)
         else:
-            self.pending.append([lanes, self.group[lanes].copy(), to, data])
+            self.pending.append([lanes, self.group[lanes].copy(), to, data, self.m.now])
 
     def commit(self, lanes):
         self.group[lanes] += 1
@@ -216,12 +216,13 @@ class AsyncCopies:
         last = np.full(self.m.n_lanes, -1, np.int64)
         last[lanes] = self.group[lanes] - most_under_way if most_under_way is not None else 1 << 60
         rest = []
-        for who, group, to, data in self.pending:
+        for who, group, to, data, started_by in self.pending:
             done = group < last[who]
             if done.any():
+                self.m.now = started_by
                 self.m.shared.store(to[done], who[done], data[done])
             if not done.all():
-                rest.append([who[~done], group[~done], to[~done], data[~done]])
+                rest.append([who[~done], group[~done], to[~done], data[~done], started_by])
         self.pending = rest
 
 
