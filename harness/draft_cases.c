@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each case takes from the top, from itself and from --set; whatever nobody takes is a
  * mistake. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -395,6 +396,46 @@ static void check_lengths(struct draft *d, struct plan_case *c, const struct axi
     }
 }
 
+static void note_beyond(struct draft *d, const struct plan_case *c, const struct axis_key *key,
+                        int64_t most) {
+    const char *before = facts_get(&d->protocol->facts, "protocol.left_out", "");
+    struct text all = {0};
+    char one[200];
+    snprintf(one, sizeof one, "%.100s beyond %" PRId64 " (all that %s has here)", key->key, most,
+             c->device->name);
+    if (!strstr(before, one)) {
+        text_printf(&all, "%s%s%s", before, *before ? ", " : "", one);
+        facts_set(&d->protocol->facts, "protocol.left_out", all.data, "", "");
+    }
+    text_free(&all);
+}
+
+/* An axis of the file over more than this machine has ends with all of it: of 1, 2, 4, 8 threads
+   six cores leave 1, 2, 4, 6. What --set asks for is asked for. */
+static struct axis *within_machine(struct draft *d, struct plan_case *c, struct axis *axis) {
+    const struct axis_key *key = &axis->keys[0];
+    const char *option = in_section(key->key, "device") ? key->key + strlen("device.") : NULL;
+    int64_t v, most = 0;
+    if (axis->n_keys == 1 && option && c->device && c->device->most && strchr(key->origin, ':'))
+        most = c->device->most(option);
+    size_t n = 0;
+    while (most > 0 && n < key->n && parse_i64(key->items[n].text, &v) && v <= most) n++;
+    if (most <= 0 || n == key->n || !parse_i64(key->items[n].text, &v)) return axis;
+    struct axis *copy = arena_alloc(d->arena, sizeof *copy);
+    *copy = *axis;
+    copy->n_keys = copy->cap = 1;
+    copy->keys = arena_alloc(d->arena, sizeof *copy->keys);
+    copy->keys[0] = *key;
+    copy->keys[0].items = arena_alloc(d->arena, (n + 1) * sizeof *key->items);
+    memcpy(copy->keys[0].items, key->items, (n + 1) * sizeof *key->items);
+    const bool has = n > 0 && parse_i64(key->items[n - 1].text, &v) && v == most;
+    if (!has) copy->keys[0].items[n].text = arena_printf(d->arena, "%" PRId64, most);
+    copy->keys[0].n = n + !has;
+    axis->used = true;
+    note_beyond(d, c, key, most);
+    return copy;
+}
+
 /* The axis without the keys that are left behind: itself, a copy, or NULL where none remains. */
 static struct axis *remaining(struct draft *d, struct plan_case *c, struct axis *axis) {
     struct axis *copy = NULL;
@@ -424,6 +465,7 @@ static void gather_axes(struct draft *d, struct plan_case *c) {
         struct axis *axis = remaining(d, c, &axes->items[i]);
         bool good = true;
         if (!axis || (!own && !applies(c, axis))) continue;
+        if (axis->n_keys) axis = within_machine(d, c, axis);
         if (!c->workload) axis->used = true;
         if (own && !axis->named)
             problem_at(d->problems, axis->origin, NULL, "the [[sweep]] has no key");

@@ -197,7 +197,8 @@ const struct section all_sections[] = {
      .brief = "an axis: the values that a key takes in turn",
      .help =
          "Keys of one [[sweep]] advance together and have equally many values. Several [[sweep]] multiply; the "
-         "first is the slowest. At most 100,000 points.",
+         "first is the slowest. At most 100,000 points. A file's axis over device.threads ends with "
+         "all cores that the machine has; what lies beyond is left out, and said.",
      .example =
          "    [[sweep]]\n    model.type     = [\"bf16\", \"int8\"]\n    [[sweep]]\n    workload.batch = [1, 2, 4]\n"},
     {.name = "case",

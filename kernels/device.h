@@ -69,6 +69,9 @@ struct device_kind {
     unsigned has;
     const struct option *params; /* keys of [device] besides `kind` */
     size_t params_size;
+    /* The largest value of an option that makes sense on this machine, which bounds the axes of
+       protocols that are made for all machines; 0: there is no such bound. Optional. */
+    int64_t (*most)(const char *key);
     /* Opens or says why it is unavailable (ERR_UNSUPPORTED). params: as filled by option_parse. */
     int (*open)(struct device **, const void *params, struct err *);
     void (*close)(struct device **);

@@ -182,6 +182,11 @@ static int ascii_curves(const struct tables *ts, const char *kind, int width, in
         text_printf(&title, "   : B* = %s",
                     format_number(number, sizeof number, v.curve[0].knee, 3));
     }
+    for (int32_t i = 0; i < v.n_marks; i++) {
+        int x = column_of(&c, axis_place(&v.x, v.mark[i].x));
+        for (int y = 0; y < c.h; y++) put(&c, x, y, ':', false);
+        text_printf(&title, "%s%s", i ? ", " : "   : ", v.mark[i].name);
+    }
     canvas_write(&c, &v.x, &v.y, title.data, v.x_name, width, out);
 out:
     free(c.cell);
@@ -226,6 +231,45 @@ out:
 }
 
 static const char fill[] = "#=+:.o%*"; /* of classes */
+
+/* One bar a row, as long as its time. */
+static int ascii_parts(const struct tables *ts, int width, int height, struct text *out,
+                       struct err *err) {
+    struct shares v;
+    struct text line = {0};
+    size_t label = 0;
+    double most = 0;
+    int rc = shares_read(ts, &v, err);
+    if (rc) goto out;
+    for (int32_t i = 0; i < v.n; i++) {
+        const size_t w = utf8_width(v.row[i].label);
+        label = w > label ? w : label;
+        most = fmax(most, v.row[i].sum);
+    }
+    label = label < (size_t)width / 3 ? label : (size_t)width / 3;
+    const int room = width - (int)label - 14; /* the bar's; its number stands behind */
+    text_printf(&line, "  time, %s%s%s", v.t_unit, *v.x_name ? ", by " : "", v.x_name);
+    for (int32_t k = 0; k < v.n_parts; k++) legend(&line, fill[k], v.part[k]);
+    add_line(out, line.data, width);
+    for (int32_t i = 0; i < v.n && i < height - 1; i++) {
+        double sum = 0, drawn = 0;
+        char number[32];
+        line.len = 0;
+        text_printf(&line, "  %.*s", (int)label, v.row[i].label);
+        text_pad(&line, label + 3);
+        text_puts(&line, "|");
+        for (int32_t k = 0; k < v.n_parts; k++) {
+            sum += v.row[i].ms[k];
+            for (; drawn + 0.5 < sum / most * room; drawn++) text_add(&line, &fill[k], 1);
+        }
+        text_printf(&line, " %s", format_number(number, sizeof number, v.row[i].sum, 3));
+        add_line(out, line.data, width);
+    }
+out:
+    text_free(&line);
+    shares_free(&v);
+    return rc;
+}
 
 /* A class beside which nothing else could be seen is left out of the picture; -1 if there is none.
  */
@@ -341,6 +385,7 @@ int plot_ascii(const struct tables *ts, const char *kind, int width, int height,
                        height);
     if (!strcmp(kind, "knee") || !strcmp(kind, "scaling"))
         return ascii_curves(ts, kind, width, height, out, err);
+    if (!strcmp(kind, "parts")) return ascii_parts(ts, width, height, out, err);
     if (!strcmp(kind, "roofline")) return ascii_roofline(ts, width, height, out, err);
     if (!strcmp(kind, "memory")) return ascii_memory(ts, width, height, out, err);
     if (!strcmp(kind, "samples")) return ascii_samples(ts, width, height, out, err);

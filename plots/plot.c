@@ -21,8 +21,8 @@ static const struct {
     const char *name;
     int (*prepare)(const struct tables *, struct gnuplot *, struct text *, struct err *);
 } kinds[] = {
-    {"knee", script_knee},     {"scaling", script_scaling}, {"roofline", script_roofline},
-    {"memory", script_memory}, {"samples", script_samples},
+    {"knee", script_knee},         {"scaling", script_scaling}, {"parts", script_parts},
+    {"roofline", script_roofline}, {"memory", script_memory},   {"samples", script_samples},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -37,7 +37,12 @@ static bool suits(const struct tables *ts, const char *kind, bool knee) {
     bool ok = false;
     if (!strcmp(kind, "knee")) return declared_analysis(ts, kind) >= 0 && curves_suit(ts, kind);
     if (!strcmp(kind, "scaling"))
-        return (!knee || declared_analysis(ts, kind) >= 0) && curves_suit(ts, kind);
+        return (!knee || curves_analysis(ts, kind) >= 0) && curves_suit(ts, kind);
+    if (!strcmp(kind, "parts")) {
+        struct shares v;
+        ok = !shares_read(ts, &v, NULL);
+        shares_free(&v);
+    }
     if (!strcmp(kind, "roofline")) {
         struct roofs v;
         ok = !roofs_read(ts, &v, NULL);
@@ -67,7 +72,7 @@ const char *const *plot_kinds(const struct tables *ts) {
     for (int64_t best = 0; n < N_KINDS;) {
         int which = -1;
         for (int k = 0; k < N_KINDS; k++) {
-            int64_t number = fits[k] && !taken[k] ? declared_analysis(ts, kinds[k].name) : -1;
+            int64_t number = fits[k] && !taken[k] ? curves_analysis(ts, kinds[k].name) : -1;
             if (number >= 0 && (which < 0 || number < best)) best = number, which = k;
         }
         if (which < 0) break;

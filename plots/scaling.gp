@@ -8,7 +8,12 @@ eval axis_y
 set xlabel x_label offset 0,0.4
 set ylabel y_label offset 0,0
 if (strlen(note) > 0) { set label 904 note at screen 0.98,0.027 right font ',10' textcolor rgb '#707070' front }
+do for [m = 1:n_marks] {
+    set arrow 300+m from first mark_x[m], graph 0 to first mark_x[m], graph 1 nohead lc rgb '#606060' lw 0.9 dt (4,4) back
+    set label 300+m mark_name[m] at first mark_x[m], graph 1.02 center font ',10' textcolor rgb '#404040'
+}
 set key top left Left reverse
+if (n_marks > 0) { set key top right Right noreverse; set tmargin at screen 0.845 }
 if (n == 1 && strlen(words[1]) == 0) { unset key }
 plot for [g = 1:n] law(g, x) with lines ls g lw 1.1 notitle, \
      for [g = 1:n] sprintf('curve%d.tsv', g) using (column('x')):(known(exponent[g]) ? NaN : column('y')) \

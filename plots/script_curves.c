@@ -69,6 +69,14 @@ static int write_shared(const struct curves *v, struct gnuplot *g, struct text *
     text_printf(&t, *v->y_unit ? "%s, %s" : "%s", v->y_name, v->y_unit);
     script_text(s, "y_label", t.data);
     script_axis(s, "x", "x", &v->x);
+    int32_t marks = 0;
+    text_puts(s, "array mark_x[3]\narray mark_name[3]\n");
+    for (int32_t i = 0; i < v->n_marks; i++) {
+        if (!(v->mark[i].x > v->x.lo && v->mark[i].x < v->x.hi)) continue;
+        element(s, "mark_x", ++marks, v->mark[i].x);
+        words(s, "mark_name", marks, v->mark[i].name);
+    }
+    script_number(s, "n_marks", marks);
     t.len = 0;
     if (v->n > n) text_printf(&t, "%d more curves are left out", v->n - n);
     if (v->left_out.len) text_printf(&t, "%sleft out: %s", t.len ? "; " : "", v->left_out.data);

@@ -19,6 +19,7 @@ void script_axis(struct text *, const char *name, const char *letter, const stru
  * is nothing to draw. */
 int script_knee(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_scaling(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
+int script_parts(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_roofline(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_memory(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_samples(const struct tables *, struct gnuplot *, struct text *settings, struct err *);

@@ -29,6 +29,17 @@ int64_t declared_analysis(const struct tables *ts, const char *kind) {
     return best;
 }
 
+int64_t curves_analysis(const struct tables *ts, const char *kind) {
+    static const char *const drawn[] = {"scaling", "speedup", "levels"};
+    int64_t best = -1;
+    if (strcmp(kind, "scaling")) return declared_analysis(ts, kind);
+    for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {
+        int64_t number = declared_analysis(ts, drawn[i]);
+        if (number >= 0 && (best < 0 || number < best)) best = number;
+    }
+    return best;
+}
+
 const char *declared_key(const struct tables *ts, int64_t number, const char *key) {
     char full[120];
     if (number < 0) return "";
@@ -90,6 +101,27 @@ static const char *longest_sweep(const struct tables *ts, int64_t *point) {
     return best;
 }
 
+/* A bare number as the name of a curve says nothing: "2" becomes "threads 2". */
+static const char *telling_name(const struct tables *ts, const struct rows_group *g,
+                                struct arena *arena) {
+    const struct table *points = tables_peek(ts, "points");
+    struct text value = {0};
+    const char *name = arena_text(arena, g->name);
+    double v;
+    if (!parse_f64(g->name, &v)) return name;
+    for (size_t c = 0; c < table_columns(points); c++) {
+        const char *key = table_column_at(points, c)->name;
+        if (!rows_swept(ts, c)) continue;
+        value.len = 0;
+        rows_key_text(ts, g->point[0], key, &value);
+        if (!value.len || strcmp(value.data, g->name)) continue;
+        name = arena_printf(arena, "%s %s", rows_short(key), g->name);
+        break;
+    }
+    text_free(&value);
+    return name;
+}
+
 static double *numbers(struct arena *arena, int32_t n) {
     return arena_alloc(arena, (size_t)n * sizeof(double));
 }
@@ -122,6 +154,48 @@ static void to_throughput(struct curve *c) {
         c->y[i] = 1e3 * c->x[i] / c->t[i];
         c->lo[i] = 1e3 * c->x[i] / c->t_hi[i];
         c->hi[i] = c->t_lo[i] > 0 ? 1e3 * c->x[i] / c->t_lo[i] : c->y[i];
+    }
+}
+
+/* Speed over that of the first row; what more x would bring at best stands beside it. */
+static void to_speedup(struct curves *v, bool rate) {
+    for (int32_t g = 0; g < v->n; g++) {
+        struct curve *c = &v->curve[g];
+        const double base = c->y[0];
+        for (int32_t i = 0; i < c->n; i++) {
+            const double lo = c->lo[i], hi = c->hi[i];
+            c->y[i] = rate ? c->y[i] / base : base / c->y[i];
+            c->lo[i] = rate ? lo / base : base / hi;
+            c->hi[i] = rate ? hi / base : base / lo;
+        }
+    }
+    struct curve *ideal = &v->curve[v->n];
+    *ideal = v->curve[0];
+    for (int32_t g = 1; g < v->n; g++)
+        if (v->curve[g].n > ideal->n) *ideal = v->curve[g];
+    const double *x = ideal->x;
+    *ideal = (struct curve){.name = "in proportion", .n = ideal->n};
+    ideal->x = numbers(v->arena, ideal->n), ideal->y = numbers(v->arena, ideal->n);
+    ideal->lo = ideal->hi = ideal->y;
+    ideal->t = ideal->t_lo = ideal->t_hi = ideal->y;
+    ideal->exponent = ideal->prefactor = ideal->from = ideal->knee = (double)NAN;
+    for (int32_t i = 0; i < ideal->n; i++) ideal->x[i] = x[i], ideal->y[i] = x[i] / x[0];
+    v->n++;
+}
+
+/* Sizes of caches on an axis of bytes: one core's. */
+static void read_marks(const struct tables *ts, int64_t point, const char *x, struct curves *v) {
+    const struct table *points = tables_peek(ts, "points");
+    const int column = table_find(points, x);
+    if (column < 0 || strcmp(table_column_at(points, (size_t)column)->unit, "byte")) return;
+    for (int level = 1; level <= 3; level++) {
+        char size[40];
+        const double bytes = rows_cache_bytes(ts, point, level);
+        if (!(bytes > 0)) continue;
+        snprintf(size, sizeof size, bytes < 1 << 20 ? "%.4g KiB" : "%.4g MiB",
+                 bytes / (bytes < 1 << 20 ? 1 << 10 : 1 << 20));
+        v->mark[v->n_marks].name = arena_printf(v->arena, "L%d %s", level, size);
+        v->mark[v->n_marks++].x = bytes;
     }
 }
 
@@ -193,7 +267,9 @@ static const char *spaced(struct arena *arena, const char *name) {
 }
 
 int curves_read(const struct tables *ts, const char *kind, struct curves *v, struct err *err) {
-    int64_t number = declared_analysis(ts, kind);
+    int64_t number = curves_analysis(ts, kind);
+    const char *analysis = declared_key(ts, number, "kind");
+    const bool speedup = !strcmp(analysis, "speedup");
     bool knee = !strcmp(kind, "knee");
     const char *x = declared_key(ts, number, "x"), *y = declared_key(ts, number, "y");
     const char *only_case = declared_key(ts, number, "case");
@@ -201,6 +277,11 @@ int curves_read(const struct tables *ts, const char *kind, struct curves *v, str
     int64_t drawn = 0;
     *v = (struct curves){.arena = arena_create()};
     int64_t point = -1;
+    if (speedup && !*x) x = "device.threads";
+    if (!strcmp(analysis, "levels")) {
+        if (!*x) x = "workload.bytes";
+        if (!*y) y = "bandwidth";
+    }
     if (!*x) x = longest_sweep(ts, &point);
     /* Ceilings by working set: each level of cache is a step of the bandwidth. */
     const struct table *points = tables_peek(ts, "points");
@@ -213,7 +294,7 @@ int curves_read(const struct tables *ts, const char *kind, struct curves *v, str
     rows_gather(ts, only_case, x, declared_key(ts, number, "by"), &rows);
     const char *unit = rows_unit(ts, y);
     bool rate = rows_is_rate(unit);
-    v->curve = arena_alloc(v->arena, (size_t)(rows.n_groups + 1) * sizeof *v->curve);
+    v->curve = arena_alloc(v->arena, (size_t)(rows.n_groups + 2) * sizeof *v->curve);
     for (int32_t g = 0; g < rows.n_groups; g++) {
         struct curve *c = &v->curve[v->n];
         *c = (struct curve){.name = arena_text(v->arena, rows.groups[g].name)};
@@ -221,9 +302,11 @@ int curves_read(const struct tables *ts, const char *kind, struct curves *v, str
         if (!c->n) continue;
         if (knee) to_throughput(c);
         read_fit(ts, kind, only_case, c);
+        c->name = telling_name(ts, &rows.groups[g], v->arena);
         drawn += c->n;
         v->n++;
     }
+    if (rows.n_groups) read_marks(ts, rows.groups[0].point[0], x, v);
     v->x_name = spaced(v->arena, rows_short(x));
     v->y_name = knee ? "throughput" : spaced(v->arena, y);
     v->y_unit = arena_text(v->arena, unit);
@@ -235,6 +318,11 @@ int curves_read(const struct tables *ts, const char *kind, struct curves *v, str
         return err_set(err, ERR_UNSUPPORTED, "no %s plot: %lld rows have %s against %s%s%.200s",
                        kind, (long long)drawn, y, x, v->left_out.len ? "; left out: " : "",
                        v->left_out.len ? v->left_out.data : "");
+    if (speedup) {
+        to_speedup(v, rate);
+        v->y_name = "speedup";
+        v->y_unit = "";
+    }
     scale_times(v);
     fit_axes(v, knee);
     return 0;

@@ -18,6 +18,10 @@ struct err;
 int64_t declared_analysis(const struct tables *, const char *kind);
 const char *declared_key(const struct tables *, int64_t number, const char *key);
 
+/* The analysis whose x, y, by and case a plot of curves shows: of kind "knee" that of the same
+   name, of "scaling" the first of scaling, speedup and levels that is declared; -1: none. */
+int64_t curves_analysis(const struct tables *, const char *kind);
+
 /* knee and scaling: a metric against a swept key, one curve per group, with what the analysis
  * fitted. */
 struct curve {
@@ -35,12 +39,34 @@ struct curves {
     int32_t n;
     struct curve *curve;
     const char *x_name, *y_name, *y_unit, *t_unit; /* "batch", "decode rate", "token/s" */
+    int32_t n_marks;                               /* where x crosses the processor's caches */
+    struct {
+        const char *name; /* "L2 2 MiB" */
+        double x;
+    } mark[3];
     struct axis x, y, t;
     struct text left_out;
 };
 /* ERR_UNSUPPORTED with the reason if fewer than two rows can be drawn. */
 int curves_read(const struct tables *, const char *kind, struct curves *, struct err *);
 void curves_free(struct curves *);
+
+/* parts: the times of divided rows, stacked, and beside each the undivided row. */
+enum { PARTS_MOST = 8 };
+struct shares {
+    struct arena *arena;
+    int32_t n_parts, n;
+    const char *part[PARTS_MOST]; /* largest first; the last may be "other" */
+    struct shares_row {
+        const char *label;
+        double ms[PARTS_MOST], sum;       /* in t_unit */
+        double whole, whole_lo, whole_hi; /* NAN: there is none */
+    } * row;
+    const char *x_name, *t_unit; /* x_name: "context" if that is all that tells rows apart, or "" */
+    struct axis y;
+};
+int shares_read(const struct tables *, struct shares *, struct err *);
+void shares_free(struct shares *);
 
 /* roofline: what the run measured as roofs, and rows (or their phases) under them. */
 enum { ROOFS_MOST = 8 };

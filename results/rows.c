@@ -358,3 +358,44 @@ void rows_log_interval(const double *logs, size_t n, double *value, double *lo, 
     *lo = exp(a);
     *hi = exp(b);
 }
+
+void rows_label(const struct tables *ts, int64_t point, const char *without, struct text *t) {
+    const char *label = table_text(tables_peek(ts, "points"), point, "label");
+    t->len = 0;
+    text_add(t, "", 0);
+    while (*label) {
+        const size_t n = strcspn(label, " ");
+        bool said = false;
+        for (const char *at = without; *at;) {
+            at += strspn(at, ", ");
+            const size_t whole = strcspn(at, ", ");
+            const char *word = at;
+            for (size_t i = 0; i < whole && at[i] != '='; i++)
+                if (at[i] == '.') word = at + i + 1;
+            said = said || (whole - (size_t)(word - at) == n && !memcmp(word, label, n));
+            at += whole;
+        }
+        if (!said) text_printf(t, "%s%.*s", t->len ? " " : "", (int)n, label);
+        label += n;
+        label += strspn(label, " ");
+    }
+}
+
+double rows_cache_bytes(const struct tables *ts, int64_t point, int level) {
+    const char *ran = table_text(tables_peek(ts, "points"), point, "effective");
+    char key[32];
+    double v;
+    if (strncmp(ran, "cpu", 3) && strncmp(ran, "ref", 3)) return 0;
+    snprintf(key, sizeof key, "cpu.l%d_bytes", level);
+    return parse_f64(rows_environment(ts, key), &v) && v > 0 ? v : 0;
+}
+
+int64_t rows_threads(const struct tables *ts, int64_t point) {
+    const char *at = strstr(table_text(tables_peek(ts, "points"), point, "effective"), "threads=");
+    char digits[16];
+    int64_t n = 0;
+    if (!at) return 1;
+    at += strlen("threads=");
+    snprintf(digits, sizeof digits, "%.*s", (int)strspn(at, "0123456789"), at);
+    return parse_i64(digits, &n) && n > 0 ? n : 1;
+}

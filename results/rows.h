@@ -78,6 +78,16 @@ bool rows_is_rate(const char *unit); /* something per second: "token/s" */
    takes it; FLOP/s and the type. NAN if this run measured neither. */
 double rows_peak(const struct tables *, int64_t point, const char **type);
 
+/* A row's label without the words of a condition: "context=64 split=parts" and
+   "workload.split=parts" give "context=64". */
+void rows_label(const struct tables *, int64_t point, const char *without, struct text *);
+
+/* Bytes of the processor's data cache of level 1 ... 3 (L1 and L2: of one core), for a row that ran
+   on the processor; 0 where there is none, the machine did not say, or the row ran elsewhere. And
+   the threads that it ran with, at least 1. */
+double rows_cache_bytes(const struct tables *, int64_t point, int level);
+int64_t rows_threads(const struct tables *, int64_t point);
+
 /* For sentences: whole numbers as they are, others with so many significant digits. */
 char *rows_number(char buf[32], double v, int digits);
 

@@ -19,6 +19,7 @@ enum priority {
     PRIORITY_TIME = 90,
     PRIORITY_RATE = 85,
     PRIORITY_VALUE_ALONE = 80, /* of rows that have no time */
+    PRIORITY_PART = 76,
     PRIORITY_MBU = 74,
     PRIORITY_WITNESS = 72,
     PRIORITY_BOUND = 70,
@@ -30,6 +31,8 @@ enum priority {
     CONSTANT_LESS = 25,  /* the same in every row */
     PRIORITY_VALUE = 50, /* and falling with the order of declaration */
 };
+#define SMALL_SHARE 0.02
+enum { TIMED_MOST = 4 }; /* phases that are shown with their times, more of them by their shares */
 
 struct group {
     const struct tables *ts;
@@ -265,6 +268,35 @@ static bool rows_with_several(const struct group *g, const struct phase_names *p
     return false;
 }
 
+/* Each part's share of the row's parts together: many parts have no room for times. */
+static void add_part_shares(struct group *g, const struct phase_names *phases) {
+    char name[96];
+    double *sum = arena_alloc(g->arena, (size_t)g->rows * sizeof *sum);
+    for (int64_t r = 0; r < g->rows; r++) {
+        int parts = 0;
+        for (int i = 0; i < phases->n; i++) {
+            snprintf(name, sizeof name, "%.80s_time", phases->name[i]);
+            const double v = part(g, summary_row(g->ts, g->point[r], name), "mean");
+            sum[r] += isfinite(v) ? v : 0;
+            parts += isfinite(v);
+        }
+        if (parts < 2) sum[r] = (double)NAN; /* undivided */
+    }
+    for (int i = 0; i < phases->n; i++) {
+        double most = -1;
+        snprintf(name, sizeof name, "%.80s_time", phases->name[i]);
+        for (int64_t r = 0; r < g->rows; r++)
+            most = fmax(most, part(g, summary_row(g->ts, g->point[r], name), "mean") / sum[r]);
+        const int priority = most < SMALL_SHARE ? PRIORITY_VALUE - 1 : PRIORITY_PART;
+        struct grid_column *c =
+            most >= 0 ? grid_add(g->grid, phases->name[i], priority, false) : NULL;
+        for (int64_t r = 0; c && r < g->rows; r++) {
+            const double v = 100 * part(g, summary_row(g->ts, g->point[r], name), "mean") / sum[r];
+            c->cell[r] = isfinite(v) ? arena_printf(g->arena, "%.*f %%", v < 9.95 ? 1 : 0, v) : "-";
+        }
+    }
+}
+
 static void add_times(struct group *g, bool one_number) {
     struct phase_names phases;
     phases_of(g, &phases);
@@ -279,6 +311,10 @@ static void add_times(struct group *g, bool one_number) {
         for (int64_t r = 0; r < g->rows && !any; r++)
             any = summary_row(g->ts, g->point[r], name) >= 0;
         rates += any;
+    }
+    if (phases.n > TIMED_MOST) {
+        add_part_shares(g, &phases);
+        several = false;
     }
     for (int i = 0; i < phases.n && several; i++) {
         snprintf(name, sizeof name, "%.80s_time", phases.name[i]);

@@ -34,6 +34,14 @@ static int choose_threads(const struct topology *t, int64_t wanted) {
     return t->quota > 0 && t->quota < t->n_cores ? t->quota : t->n_cores;
 }
 
+/* More threads than cores is for those who ask for it. */
+static int64_t cpu_most(const char *key) {
+    struct topology topology;
+    if (strcmp(key, "threads")) return 0;
+    topology_read(&topology);
+    return choose_threads(&topology, 0);
+}
+
 static int cpu_open(struct device **device, const void *params, struct err *err) {
     static const struct cpu_params defaults = {.pin = true, .huge_pages = true};
     const struct cpu_params *p = params != NULL ? params : &defaults;
@@ -246,6 +254,7 @@ const struct device_kind device_cpu = {
     .has = DEV_HOST_CLOCK | DEV_BATCH_INVARIANT | DEV_HOST_MEMORY,
     .params = cpu_options,
     .params_size = sizeof(struct cpu_params),
+    .most = cpu_most,
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,

@@ -99,6 +99,36 @@ void synthetic_phase(struct tables *ts, int64_t point, const char *name, double 
     table_set_i64(t, row, "marks", 0);
 }
 
+void synthetic_parts(struct tables *ts, int64_t point, const char *const *names,
+                     const double *shares, int n) {
+    struct table *phases = tables_get(ts, "phases"), *marks = tables_get(ts, "marks");
+    const struct table *samples = tables_peek(ts, "samples"), *visits = tables_peek(ts, "visits");
+    for (int k = 0; k < n; k++) {
+        int64_t row = table_add(phases, 1);
+        table_set_i64(phases, row, "point", point);
+        table_set_i64(phases, row, "phase", k);
+        table_set_text(phases, row, "name", names[k]);
+        table_set_text(phases, row, "item", "row");
+        table_set_f64(phases, row, "items", 0);
+        table_set_i64(phases, row, "marks", 0);
+    }
+    for (int64_t i = 0; i < table_rows(samples); i++) {
+        const int64_t visit = table_int(samples, i, "visit");
+        double ns = 0;
+        if (table_int(visits, visit, "point") != point) continue;
+        for (int k = 0; k < n; k++) {
+            int64_t row = table_add(marks, 1);
+            table_set_i64(marks, row, "visit", visit);
+            table_set_i64(marks, row, "sample", table_int(samples, i, "order"));
+            table_set_i64(marks, row, "mark", -1 - k);
+            table_set_i64(marks, row, "who", -1);
+            table_set_i64(marks, row, "n", 0);
+            table_set_i64(marks, row, "t_ns", (int64_t)ns);
+            ns += shares[k] * (double)table_int(samples, i, "wall_ns");
+        }
+    }
+}
+
 void synthetic_ceiling(struct tables *ts, const char *name, const char *type, const char *unit,
                        int64_t bytes, double value, int rounds) {
     struct table *t = tables_get(ts, "ceilings");

@@ -25,6 +25,10 @@ void synthetic_rounds(struct tables *, int64_t point, int rounds, double ms, dou
 /* One phase of the row that is all of it. */
 void synthetic_phase(struct tables *, int64_t point, const char *name, double items, double flops,
                      double bytes);
+/* n phases, one after the other, in every execution that the row has already: shares (n) of its
+   time. */
+void synthetic_parts(struct tables *, int64_t point, const char *const *names, const double *shares,
+                     int n);
 /* A ceiling measured beside the rows, a percent less in each round; byte/s or FLOP/s. */
 void synthetic_ceiling(struct tables *, const char *name, const char *type, const char *unit,
                        int64_t bytes, double value, int rounds);

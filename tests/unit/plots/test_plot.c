@@ -166,6 +166,123 @@ static void ceilings_show_their_levels(void **state) {
     tables_close(&ts);
 }
 
+/* Where `levels` is asked for, caches are marked on the axis, and curves that only numbers tell
+ * apart have their key beside it. */
+static void levels_are_marked(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    struct curves v;
+    struct err err = {0};
+    for (int i = 0; i < 12; i++) {
+        const double bytes = 16384.0 * (1 << (2 * (i / 2)));
+        char label[60];
+        snprintf(label, sizeof label, "bytes=%d threads=%d", i, i % 2 + 1);
+        int64_t p = synthetic_point(ts, "read", label, 0, bytes);
+        table_set_text(tables_get(ts, "points"), p, "workload", "ceiling");
+        table_set_text(tables_get(ts, "points"), p, "effective", "cpu threads=1");
+        table_column(tables_get(ts, "points"), "workload.bytes", COL_I64, "byte", "");
+        synthetic_key(ts, p, "workload.bytes", (int64_t)bytes);
+        synthetic_key(ts, p, "device.threads", i % 2 + 1);
+        synthetic_rounds(ts, p, 5, bytes / 20e9 * 1e3, 0.001, 7);
+    }
+    synthetic_environment(ts, "cpu.l1_bytes", "49152", "byte");
+    synthetic_environment(ts, "cpu.l2_bytes", "2097152", "byte");
+    synthetic_fact(ts, "analysis.0.kind", "levels");
+    finish(ts);
+    assert_string_equal(plot_kinds(ts)[0], "scaling");
+    if (curves_read(ts, "scaling", &v, &err)) fail_msg("%s", err.text);
+    assert_int_equal(v.n, 2);
+    assert_string_equal(v.curve[0].name, "threads 1");
+    assert_string_equal(v.y_name, "bandwidth");
+    assert_int_equal(v.n_marks, 2);
+    assert_string_equal(v.mark[0].name, "L1 48 KiB");
+    assert_true(v.mark[1].x == 2097152.0);
+    curves_free(&v);
+    tables_close(&ts);
+}
+
+/* Speed over that of one thread, beside what would be in proportion. */
+static void speedups_are_drawn(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    struct curves v;
+    struct err err = {0};
+    for (int threads = 1; threads <= 4; threads *= 2) {
+        char label[40];
+        snprintf(label, sizeof label, "threads=%d", threads);
+        int64_t p = synthetic_point(ts, "", label, 0, 0);
+        synthetic_key(ts, p, "device.threads", threads);
+        synthetic_rounds(ts, p, 5, 10 + 30.0 / threads, 0.001, 7);
+    }
+    synthetic_fact(ts, "analysis.0.kind", "speedup");
+    finish(ts);
+    if (curves_read(ts, "scaling", &v, &err)) fail_msg("%s", err.text);
+    assert_int_equal(v.n, 2);
+    assert_string_equal(v.y_name, "speedup");
+    assert_true(fabs(v.curve[0].y[2] - 40 / 17.5) < 0.01);
+    assert_true(v.curve[0].lo[2] < v.curve[0].y[2] && v.curve[0].hi[2] > v.curve[0].y[2]);
+    assert_string_equal(v.curve[1].name, "in proportion");
+    assert_true(v.curve[1].y[2] == 4);
+    curves_free(&v);
+    tables_close(&ts);
+}
+
+static struct tables *divided(void) {
+    static const char *const names[] = {"embed", "qkv", "attention", "mlp", "select"};
+    static const double shares[] = {0.004, 0.2, 0.3, 0.49, 0.006};
+    struct tables *ts = tables_create();
+    for (int i = 0; i < 4; i++) {
+        char label[60];
+        snprintf(label, sizeof label, "context=%d split=%s", 64 << (i / 2),
+                 i % 2 ? "parts" : "whole");
+        int64_t p = synthetic_point(ts, "", label, 0, 0);
+        synthetic_key(ts, p, "workload.context", 64 << (i / 2));
+        synthetic_word(ts, p, "workload.split", i % 2 ? "parts" : "whole");
+        synthetic_rounds(ts, p, 5, 10 + i / 2, 0.001, 7);
+        if (i % 2) synthetic_parts(ts, p, names, shares, 5);
+    }
+    synthetic_fact(ts, "analysis.0.kind", "parts");
+    finish(ts);
+    return ts;
+}
+
+static void parts_are_stacked(void **state) {
+    (void)state;
+    struct tables *ts = divided();
+    struct shares v;
+    struct err err = {0};
+    assert_string_equal(plot_kinds(ts)[0], "parts");
+    if (shares_read(ts, &v, &err)) fail_msg("%s", err.text);
+    assert_int_equal(v.n, 2);
+    assert_int_equal(v.n_parts, 4); /* embed and select are small */
+    static const char *const wanted[] = {"mlp", "attention", "qkv", "other"};
+    static const double shares[] = {0.49, 0.3, 0.2, 0.01};
+    for (int k = 0; k < 4; k++) {
+        assert_string_equal(v.part[k], wanted[k]);
+        assert_true(fabs(v.row[1].ms[k] / v.row[1].sum - shares[k]) < 0.001);
+    }
+    assert_string_equal(v.x_name, "context");
+    assert_string_equal(v.row[1].label, "128");
+    assert_true(fabs(v.row[1].whole / 11 - 1) < 0.01 && fabs(v.row[1].sum / 11 - 1) < 0.01);
+    shares_free(&v);
+    struct text t = {0};
+    assert_int_equal(plot_ascii(ts, "parts", 80, 20, &t, &err), 0);
+    assert_non_null(strstr(t.data, "# mlp  = attention"));
+    text_free(&t);
+    if (have_gnuplot) {
+        char stem[200];
+        static const char *const parts[] = {"attention", "undivided", "49 %", "time, ms", NULL};
+        snprintf(stem, sizeof stem, "%s", in_folder("parts"));
+        if (plot_draw(ts, "parts", "the file.h5", stem, scripts, &err)) fail_msg("%s", err.text);
+        assert_picture(stem, parts);
+    }
+    tables_close(&ts);
+    ts = everything(2); /* no row is divided */
+    assert_int_equal(shares_read(ts, &v, &err), ERR_UNSUPPORTED);
+    shares_free(&v);
+    tables_close(&ts);
+}
+
 /* A larger visit of one kind of memory tells less than one with three. */
 static void memory_shows_the_telling_visit(void **state) {
     (void)state;
@@ -427,6 +544,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_are_in_the_protocols_order),
         cmocka_unit_test(ceilings_show_their_levels),
+        cmocka_unit_test(levels_are_marked),
+        cmocka_unit_test(speedups_are_drawn),
+        cmocka_unit_test(parts_are_stacked),
         cmocka_unit_test(memory_shows_the_telling_visit),
         cmocka_unit_test(every_kind_is_drawn),
         cmocka_unit_test(odd_data_is_drawn_or_refused),
