@@ -4,6 +4,8 @@ all:
 	./bench --build
 check:
 	./test
+check-seeds:
+	tools/check_seeds.sh
 lint:
 	tools/lint.sh
 bench:
@@ -17,4 +19,4 @@ docs:
 	python3 tools/cuda_bounds.py --write
 clean:
 	rm -rf build
-.PHONY: all check lint bench gpu-bundle docs clean
+.PHONY: all check check-seeds lint bench gpu-bundle docs clean

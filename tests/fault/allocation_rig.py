@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every nth allocation fails, once or from there on, in the supervisor or in its workers: one sentence and exit 2, or a
 row's state; never a signal, never a half-written file, and what was measured is resumed."""
-import atexit, os, pathlib, random, shutil, struct, sys, tempfile, time
+import atexit, os, pathlib, random, shutil, struct, sys, tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import h5py
@@ -144,7 +144,7 @@ def moments(rng, n, times):
 
 def run(times):
     """times: moments of each case."""
-    seed = int(os.environ.get("BENCH_SEED", time.time_ns() % 10**9))
+    seed = int(os.environ.get("BENCH_SEED", 1))  # tools/check_seeds.sh draws others
     rng = random.Random(seed)
     print("seed", seed, flush=True)
     with Folder(text=FAKE) as made, ThreadPoolExecutor(2) as pool:

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/option.h"
 #include "base/random.h"
@@ -74,7 +73,7 @@ static void open_kind(struct op_rig *rig, const struct device_kind *kind,
 static void begin(struct op_rig *rig) {
     *rig = (struct op_rig){.arena = arena_create()};
     const char *seed = getenv("BENCH_SEED");
-    if (!seed || !parse_u64(seed, &rig->seed)) rig->seed = (uint64_t)clock_ns() % 1000000007;
+    if (!seed || !parse_u64(seed, &rig->seed)) rig->seed = 1; /* check_seeds.sh: others */
     printf("BENCH_SEED=%llu\n", (unsigned long long)rig->seed);
     struct err err = {0};
     snprintf(rig->ref.name, sizeof rig->ref.name, "ref");

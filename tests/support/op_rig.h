@@ -38,7 +38,7 @@ struct op_rig {
     struct op_target ref;
     struct op_target targets[OP_TARGETS];
     int n_targets;
-    uint64_t seed, draw; /* BENCH_SEED, or the clock; printed */
+    uint64_t seed, draw; /* BENCH_SEED, or 1; printed */
     long failures;       /* mismatches, damaged guards, changed inputs, leaks, failed syncs */
     bool quiet;          /* the test of the test: failures are wanted */
     char what[200];      /* the case at hand, for messages */
