@@ -507,6 +507,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) { // what lies in it still ru
     KNOWN(stream);
     if (s == streams[0]) return told(cudaErrorInvalidResourceHandle);
     s->destroyed = true;
+    forget_destroyed();
     counts.streams_live--;
     return cudaSuccess;
 }

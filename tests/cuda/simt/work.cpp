@@ -98,7 +98,7 @@ static void run_graph(const struct graph &g) {
 }
 
 static bool must_wait(const struct work &w) { return w.kind == work::WAIT && w.event->done < w.at; }
-static void forget_destroyed(void) {
+void forget_destroyed(void) {
     for (size_t i = streams.size(); i-- > 1;) {
         if (!streams[i]->destroyed || !streams[i]->queue.empty()) continue;
         delete streams[i];

@@ -68,6 +68,8 @@ bool run_some(void);
    ran (then for ever). */
 cudaError_t run_until_idle(cudaStream_t s);
 cudaError_t run_until_done(cudaEvent_t);
+/* Frees destroyed streams in which nothing lies any more. */
+void forget_destroyed(void);
 bool is_capturing(void);
 void invalidate_captures(void);
 
