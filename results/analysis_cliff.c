@@ -19,6 +19,7 @@ struct cliff_params {
     bool strict;
 };
 
+#define WIDEST 1000
 #define NUM(v) rows_number((char[32]){0}, v, 3)
 
 struct rise { /* of y / x from one row to the next */
@@ -75,8 +76,10 @@ static void run_group(struct tables *ts, const char *only_case, const struct cli
         return;
     }
     f.value = most.value;
-    f.lo = most.lo;
-    f.hi = most.hi;
+    if (most.hi < WIDEST * most.lo) { /* beyond, its bounds say nothing */
+        f.lo = most.lo;
+        f.hi = most.hi;
+    }
     if (judged) f.verdict = !rises ? "ok" : p->strict ? "failed" : "none";
     text_printf(&t, "largest step from %s %s to %s", rows_short(p->x), NUM(g->x[worst - 1]),
                 NUM(g->x[worst]));

@@ -49,7 +49,8 @@ static void write_row(struct tables *ts, const char *only_case, const struct spe
     const double serial = (more / f.value - 1) / (more - 1);
     struct text t = {0};
     text_printf(&t, "efficiency %s %%", NUM(100 * f.value / more));
-    if (serial > 0) text_printf(&t, ", as if %s %% of the work did not scale", NUM(100 * serial));
+    if (serial > 0 && serial < 1)
+        text_printf(&t, ", as if %s %% of the work did not scale", NUM(100 * serial));
     if (p->expect > 0) text_printf(&t, "; expected at least %s %%", NUM(100 * p->expect));
     analysis_found(ts, &f, "%s", t.data);
     text_free(&t);

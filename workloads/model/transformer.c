@@ -44,9 +44,10 @@ void session_forward(struct session *s, const struct step *step) {
                   qkv = rows_of(s->qkv, n), q = rows_of(s->q, n);
     struct tensor mixed = rows_of(s->mixed, n), delta = rows_of(s->delta, n),
                   hidden = rows_of(s->hidden, n);
-    const bool named = range_active();
+    /* Who is told of parts has ranges of his own, which end where the next part begins. */
+    const bool whole = !s->on_part, named = whole && range_active();
 
-    range_push(RANGE_STEP, step->most_q > 1 ? "prefill" : "decode", n);
+    if (whole) range_push(RANGE_STEP, step->most_q > 1 ? "prefill" : "decode", n);
     enter(named, "embed", 0);
     on(s, PART_EMBED);
     op->embed(device, &residual, model->embedding, step);
@@ -85,12 +86,12 @@ void session_forward(struct session *s, const struct step *step) {
         op->linear(device, &logits, &x_last, model->head, NULL, EPI_NONE);
         leave(named);
     }
-    range_pop();
+    if (whole) range_pop();
 }
 
 void session_select_row(struct session *s, struct step *view, int32_t o) {
     struct tensor logits = session_logits(s, view);
-    const bool named = range_active();
+    const bool named = !s->on_part && range_active();
     logits.data = (float *)logits.data + o * logits.stride;
     enter(named, "select", 0);
     on(s, PART_SELECT);

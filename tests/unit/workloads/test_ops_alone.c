@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workloads of one op (gemm, gemv, attention) and of a step's parts: witnesses that hold and that
    fail, copies that take turns, bytes by ledger and by allocator. */
+#include "base/range.h"
 #include "tests/unit/workloads/drive.h"
 
 static struct arena *arena;
@@ -265,6 +266,33 @@ static void steps_have_parts(void **state) {
     assert_int_equal(tracker_live(ref->tracker, -1), 0);
 }
 
+/* What a profiler sees: each part a range, none within another. */
+static void parts_are_ranges(void **state) {
+    static const char *const wanted[] = {"embed",     "norm", "qkv",  "rope",
+                                         "attention", "out",  "norm", "mlp"};
+    const struct model_config config = tiny("");
+    const struct range_event *events;
+    struct drive drive;
+    size_t lost;
+    int unbalanced;
+    (void)state;
+    prepare(&drive, &config, "step", "context=5");
+    range_record(64);
+    drive_execute(&drive);
+    const size_t n = range_recorded(&events, &lost, &unbalanced);
+    assert_int_equal(unbalanced, 0);
+    assert_int_equal(n, drive.plan.most_marks);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(events[i].category, RANGE_PHASE);
+        assert_int_equal(events[i].depth, events[0].depth);
+        assert_true(i == 0 || events[i].begin_ns >= events[i - 1].end_ns);
+        if (i < sizeof wanted / sizeof *wanted) assert_string_equal(events[i].name, wanted[i]);
+    }
+    assert_string_equal(events[n - 1].name, "select");
+    range_record(0);
+    finish(&drive);
+}
+
 /* The ledger's peak of a step with its witness is what the allocator sees. */
 static void step_memory(void **state) {
     const struct model_config config = tiny("kv_type=f16");
@@ -287,6 +315,7 @@ int main(void) {
                                        cmocka_unit_test(errors_tell_formats_apart),
                                        cmocka_unit_test(spoiled_ops_are_wrong),
                                        cmocka_unit_test(steps_have_parts),
+                                       cmocka_unit_test(parts_are_ranges),
                                        cmocka_unit_test(step_memory)};
     arena = arena_create();
     ref = drive_open("ref", arena);
