@@ -35,11 +35,13 @@ static const struct {
     {"linear, of models", products_of_models},
     {"linear, many rows", products_of_many_rows},
     {"linear, by slabs", products_by_slabs},
+    {"linear, with ends", products_with_ends},
     {"rope_append", appends},
     {"attention, decode", decodes},
     {"attention, plain", plain_attention},
     {"attention, prefill", prefills},
     {"kv_copy_block", copies_of_units},
+    {"too many sequences", too_many_sequences},
     {"select", selects},
     {"ceilings", ceilings},
     {"synthetic weights", synthetic_weights},
@@ -68,6 +70,7 @@ static bool is_found(void (*run)(void)) {
         take = simt::hooks.take;
         simt::hooks.take = take_wrapped;
         open_device();
+        n_wrong = 0;
         run();
         _exit(n_wrong ? 1 : 0);
     }

@@ -255,7 +255,7 @@ void copies_of_units(void) {
     for (const enum dtype type : {DT_BF16, DT_I8}) {
         const int64_t units = type == DT_I8 ? 80000 : 40000, to = units - 1; /* 6.5 GB each */
         struct cache c(m13b, type, units, block, 1, 0, true);
-        choose_all();
+        chosen = [](const launch_record &, size_t n) { return all_of(n); };
         cuda_kv_copy_block(device, &c.kv, int32_t(from), int32_t(to));
         run();
         for (array *a : {c.k.get(), c.v.get(), c.k_scale.get(), c.v_scale.get()}) {
@@ -267,4 +267,19 @@ void copies_of_units(void) {
             });
         }
     }
+}
+
+/* What no grid can hold is refused by a sentence. */
+void too_many_sequences(void) {
+    const int64_t n_seq = 65536, cols = seed.n_q * seed.d;
+    struct cache c(seed, DT_BF16, n_seq, 16, n_seq, 0, true);
+    const array q("q", DT_BF16, n_seq * cols, 51);
+    array o("o", DT_BF16, n_seq * cols, 0);
+    struct rows rows(n_seq, 1, [](int64_t) { return 1; });
+    const struct tensor from = tensor_of(q, n_seq, cols, cols);
+    struct tensor to = tensor_of(o, n_seq, cols, cols);
+    cuda_attention(device, &to, &from, &c.kv, &rows.step, 0.35f);
+    struct err err = {};
+    if (!device->kind->sync(device, &err) || !strstr(err.text, "more than 65535 sequences"))
+        wrong("65536 sequences at once: '%s'", err.text);
 }

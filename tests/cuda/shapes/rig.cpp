@@ -59,12 +59,10 @@ blocks some_of(size_t n, int more, const blocks &named) {
 }
 std::function<blocks(const launch_record &, size_t n)> chosen;
 static blocks choose(const launch_record &l, size_t n) { return chosen(l, n); }
-void choose_all(void) {
-    chosen = [](const launch_record &, size_t n) {
-        blocks all;
-        for (size_t b = 0; b < n; b++) all.push_back(b);
-        return all;
-    };
+blocks all_of(size_t n) {
+    blocks all;
+    for (size_t b = 0; b < n; b++) all.push_back(b);
+    return all;
 }
 void choose_some(int more) {
     chosen = [more](const launch_record &, size_t n) { return some_of(n, more); };

@@ -31,11 +31,13 @@ void streamed_products(void);
 void products_of_models(void);
 void products_of_many_rows(void);
 void products_by_slabs(void);
+void products_with_ends(void);
 void appends(void);
 void decodes(void);
 void plain_attention(void);
 void prefills(void);
 void copies_of_units(void);
+void too_many_sequences(void);
 void synthetic_weights(void);
 
 /* ---- values ---- */
@@ -63,7 +65,7 @@ typedef std::vector<size_t> blocks;
 /* The first, the last, `more` others and those that are named. */
 blocks some_of(size_t n, int more, const blocks &named = {});
 extern std::function<blocks(const launch_record &, size_t n)> chosen;
-void choose_all(void);
+blocks all_of(size_t n);
 void choose_some(int more);
 
 /* ---- what they wrote ---- */
