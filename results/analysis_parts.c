@@ -62,7 +62,7 @@ static void say_shares(const struct share *parts, int n, double sum, struct text
         else
             text_printf(t, "%s%s %.1f %%", i ? ", " : "", parts[i].name, share);
     }
-    if (rest > 0) text_printf(t, ", other %.1f %%", rest);
+    if (rest >= 0.05) text_printf(t, ", other %.1f %%", rest);
 }
 
 static void run_row(struct tables *ts, const char *only_case, const struct parts_params *p,

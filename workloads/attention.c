@@ -327,7 +327,7 @@ static void read_head(const struct attention_self *self, bool values, int32_t he
             const int64_t to_i = (int64_t)(p - from) * kv->d_h + i;
             stored[to_i] = scales ? (float)(signed char)image[i] * scale[i / kv->d_h]
                                   : dtype_load(image, kv->type, i);
-            original[to_i] = fill_value(key, at * kv->d_h + i);
+            original[to_i] = fill_value(key, (at * kv->d_h + i) % fill_cache_period(kv->d_h));
         }
     }
     free(image);
