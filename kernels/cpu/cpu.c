@@ -120,10 +120,10 @@ static const char *refused(enum op op, const struct op_case *c) {
     if (op == OP_FMA_PEAK && !is_float(c->activation))
         return "cpu multiplies floats only; integers have no kernel";
     if (!ceiling && c->activation != DT_F32) return "cpu keeps activations in f32 only";
-    if ((op == OP_EMBED || op == OP_LINEAR) && !is_float(c->weight))
-        return "cpu has no kernels for quantized weights; ref has them";
-    if ((op == OP_EMBED || op == OP_LINEAR) && c->scale != SCALE_NONE)
-        return "floats take no scale";
+    if (op == OP_EMBED || op == OP_LINEAR) {
+        const char *why = cpu_weight_refused(c->weight, c->scale, c->group);
+        if (why != NULL) return why;
+    }
     if ((op == OP_ROPE_APPEND || op == OP_ATTENTION) && !is_float(c->kv) && c->kv != DT_I8)
         return "cpu keeps caches in f32, f16, bf16 or int8";
     return NULL;
@@ -131,18 +131,18 @@ static const char *refused(enum op op, const struct op_case *c) {
 
 static bool cpu_supports(struct device *device, enum op op, const struct op_case *c,
                          const char **kernel_or_reason) {
-    static const char *const kernels[][2] = {
-        {"scalar", "scalar panels of 16 rows"},
-        {"avx2", "avx2 panels of 16 rows"},
-        {"avx512", "avx512 panels of 16 rows"},
+    static const char *const kernels[][3] = {
+        {"scalar", "scalar panels of 16 rows", "scalar panels of 16 rows of codes"},
+        {"avx2", "avx2 panels of 16 rows", "avx2 panels of 16 rows of codes"},
+        {"avx512", "avx512 panels of 16 rows", "avx512 panels of 16 rows of codes"},
     };
+    const int form = op != OP_LINEAR && op != OP_EMBED ? 0 : is_float(c->weight) ? 1 : 2;
     const struct cpu *cpu = cpu_of(device);
     const char *reason = refused(op, c);
     *kernel_or_reason = reason;
     if (reason != NULL) return false;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
-        if (strcmp(kernels[i][0], cpu->kernels->name) == 0)
-            *kernel_or_reason = kernels[i][op == OP_LINEAR || op == OP_EMBED];
+        if (strcmp(kernels[i][0], cpu->kernels->name) == 0) *kernel_or_reason = kernels[i][form];
     return true;
 }
 

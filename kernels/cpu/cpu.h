@@ -30,8 +30,11 @@ struct cpu_params {
 
 struct cpu_weight {
     struct weight head;
-    char *data; /* (n_panels, panel_bytes) panels of kernels.h */
+    char *data;   /* (n_panels, panel_bytes) panels of kernels.h */
+    void *scales; /* tensor: f32 of each part; row: f32 (n_panels, 16); group: f16 (n_panels,
+                     groups, 16); NULL of floats */
     int64_t panel_bytes;
+    int64_t span, n_groups; /* columns that share a scale; all, and 1, but for groups */
     int64_t n_panels;
     int n_parts;
     int64_t *part_row;   /* (n_parts + 1) first row of each part */
@@ -93,6 +96,22 @@ void cpu_unpack(struct device *, struct weight **);
 /* Row r of the stack as a place among the panels: 16 * panel + lane. */
 int64_t cpu_weight_place(const struct cpu_weight *, int64_t row);
 void cpu_weight_row(const struct cpu *, const struct cpu_weight *, int64_t row, float *out);
+int cpu_part_of_panel(const struct cpu_weight *, int64_t panel);
+/* Why a device cannot have such weights, or NULL. */
+const char *cpu_weight_refused(enum dtype, enum scale, int group);
+
+/* codes.c: quantized weights */
+struct codes_room { /* for one row */
+    int8_t *codes;  /* (cols) */
+    float *scales;  /* (n_groups) */
+};
+/* Quantizes a row into its lane of a panel. */
+void cpu_pack_codes(const struct cpu_weight *, const struct weight_spec *, int64_t panel,
+                    int64_t lane, const float *row, float tensor_absmax, const struct codes_room *);
+float cpu_absmax(struct cpu *, const struct weight_spec *, const struct row_source *);
+void cpu_codes_row(const struct cpu_weight *, int64_t place, float *out);
+/* Where there is one scale a row: those of the rows of n panels. out (n, 16) */
+void cpu_weight_scales(const struct cpu_weight *, int64_t panel, int n, float *out);
 
 /* Floats of scratch that one thread needs for an op under these bounds. */
 int64_t cpu_linear_scratch(void);
@@ -118,6 +137,23 @@ void cpu_copy(struct device *, void *, const void *, int64_t);
 void cpu_read(struct device *, const void *, int64_t, float *);
 void cpu_triad(struct device *, float *, const float *, const float *, float, int64_t);
 void cpu_fma_peak(struct device *, enum dtype, int64_t);
+
+/* Columns of a panel in one piece of memory: a pair of bf16, a word of 4-bit codes. */
+static inline int64_t cpu_word_columns(enum dtype type) {
+    return dtype_bits(type) == 4 ? WORD_CODES : type == DT_BF16 ? 2 : 1;
+}
+
+/* Bytes of n columns of a panel from the beginning of a group on. */
+static inline int64_t cpu_columns_bytes(enum dtype type, int64_t n) {
+    const int64_t word_k = cpu_word_columns(type);
+    return (n + word_k - 1) / word_k * (word_k * PANEL * dtype_bits(type) / 8);
+}
+
+/* Where column k of a panel lies, in bytes; k begins a word. */
+static inline int64_t cpu_weight_column(const struct cpu_weight *w, int64_t k) {
+    return k / w->span * cpu_columns_bytes(w->head.type, w->span) +
+           cpu_columns_bytes(w->head.type, k % w->span);
+}
 
 /* Where tile i of n begins: all about as high, save that one or two rows too many make a last tile
    of two, since tiles of two are quick (they take two panels at once) and those of three and four

@@ -10,12 +10,16 @@
 
 /* A panel is 16 weight rows interleaved: f32 and f16, for each k the 16 values of column k; bf16,
    for each two k the 16 pairs of their values (the last with a 0 if k is odd), so that a shift and
-   a mask widen them. */
+   a mask widen them; int8, for each k the 16 codes; 4 bits, for each eight k the 16 words of their
+   codes, the first lowest, int4 as code + 8. Columns that share a scale begin a new
+   word. */
 enum { PANEL = 16 };
 
-enum {                  /* all lengths below are of floats unless said */
-       FLOAT_TYPES = 3, /* DT_F32, DT_F16, DT_BF16 index the tables */
-       CACHE_TYPES = 4, /* and DT_I8 those of attention */
+enum {                   /* all lengths below are of floats unless said */
+       FLOAT_TYPES = 3,  /* DT_F32, DT_F16, DT_BF16 index the tables */
+       CACHE_TYPES = 4,  /* and DT_I8 those of attention */
+       WEIGHT_TYPES = 6, /* and DT_I4, DT_NF4 those of weights */
+       WORD_CODES = 8,   /* codes of 4 bits in a word */
 };
 
 typedef uint32_t __attribute__((may_alias)) word; /* 4 bytes of a cache: 1, 2 or 4 values */
@@ -25,10 +29,14 @@ struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
     const float *x;
     const void *panels;
     int64_t ldc, ldx, k;
-    int64_t k_step; /* bytes from k to k + 1: 16 values in a panel */
+    int64_t k_step; /* bytes from k to k + 1: 16 values in a panel; of words, from word to word */
     int64_t step;   /* bytes from panel to panel */
     int m, n_panels;
     int add; /* whether c is added to */
+    /* Of codes and `wide`: NULL (c is the sum of x * code, or of x * level), or 16 f16 for each
+     * `group` of k, scales_step from panel to panel: c = [c +] sum over groups of scale * sum. */
+    const uint16_t *scales;
+    int64_t scales_step, group;
     /* What will be read next. With every two k (of words: every k_step) and for each panel a line
      * of it is asked for, ahead_step behind the one before; for the next panel from ahead_panel on,
      * or, if that is 0, all of them in order. */
@@ -41,8 +49,10 @@ struct cpu_kernels {
     int rows; /* most rows of a tile */
     int even; /* whether tiles about equally high are best; else a rest of one or two rows is a tile
                  of two */
-    /* Panels of weights; k_step of bf16 is that of a pair, 64 bytes. */
-    void (*panels[FLOAT_TYPES])(const struct tile *);
+    /* Panels of weights; k_step of bf16 and of 4 bits is that of a word, 64 bytes. */
+    void (*panels[WEIGHT_TYPES])(const struct tile *);
+    /* Codes that `unpack` made floats: the same bits as `panels` makes of the codes. */
+    void (*wide)(const struct tile *);
     /* Plain rows of 16 values for panels; bf16: the columns of c come woven, 0, 8, 1, 9, ... 7, 15;
      * int8: codes without their scales. */
     void (*tile[CACHE_TYPES])(const struct tile *);
@@ -51,8 +61,8 @@ struct cpu_kernels {
     void (*keys[CACHE_TYPES])(const struct tile *);
     /* 16 rows of k floats, ld apart, into one panel. */
     void (*pack[FLOAT_TYPES])(void *panel, const float *rows, int64_t ld, int64_t k);
-    /* k (from an even one on) of a panel as f32; NULL for f32. */
-    void (*unpack[FLOAT_TYPES])(float *out, const void *panel, int64_t k);
+    /* k (from the first of a word on) of a panel as f32, of codes without scales; NULL for f32. */
+    void (*unpack[WEIGHT_TYPES])(float *out, const void *panel, int64_t k);
     void (*widen[FLOAT_TYPES])(float *out, const void *in, int64_t n);
     void (*narrow[FLOAT_TYPES])(void *out, const float *in, int64_t n);
     void (*add)(float *y, const float *a, const float *b, int64_t n); /* y = a + b; y may be a */

@@ -14,7 +14,9 @@ enum {
 };
 
 enum {
-    UNPACK_ROWS = 48 /* more rows than this: panels are widened once for all of them */
+    UNPACK_ROWS = 48,  /* more rows than this: panels of floats are widened once for all of them */
+    UNPACK_CODES = 24, /* the same of codes */
+    STREAM_AHEAD = 1024, /* bytes of each of the panels that are streamed together */
 };
 
 int64_t cpu_linear_scratch(void) {
@@ -32,57 +34,110 @@ struct product {
     int64_t n, up;       /* columns of y; SwiGLU: the place of the first row of `up`, or 0 */
 };
 
-/* acc (m, n_panels * 16), ldc apart = x (m, K) * panels first ... */
-static void multiply(const struct product *job, const float *x, int32_t m, int64_t first,
-                     int n_panels, float *acc, int64_t ldc, float *wide) {
+/* Blocks of columns. They begin where a panel can be entered: at a group of several, else at a
+ * word.
+ */
+struct blocks {
+    int64_t n, n_grains, grain, cols;
+};
+
+static struct blocks blocks_of(const struct cpu_weight *w, bool one) {
+    struct blocks b = {.n = 1, .cols = w->head.cols};
+    b.grain = w->n_groups > 1 ? w->span : WORD_CODES;
+    b.n_grains = (b.cols + b.grain - 1) / b.grain;
+    const int64_t most = b.grain < BLOCK_K ? BLOCK_K / b.grain : 1;
+    if (!one) b.n = (b.n_grains + most - 1) / most;
+    return b;
+}
+
+static int64_t block_begin(const struct blocks *b, int64_t i) {
+    return i == b->n ? b->cols : b->n_grains * i / b->n * b->grain;
+}
+
+/* Columns k0 ... k0 + k - 1 of a panel as floats: out (k, 16). */
+static void unpack(const struct product *job, const char *panel, int64_t k0, int64_t k,
+                   float *out) {
+    const struct cpu_weight *w = job->w;
+    for (int64_t i = 0, some; i < k; i += some) {
+        some = w->n_groups == 1 || k - i < w->span ? k - i : w->span;
+        job->cpu->kernels->unpack[w->head.type](out + i * PANEL,
+                                                panel + cpu_weight_column(w, k0 + i), some);
+    }
+}
+
+/* acc (m, n_panels * 16), ldc apart = x (m, K) * panels first ..., with scales of several groups
+ * but without those of a whole row. */
+static void sums(const struct product *job, const float *x, int32_t m, int64_t first, int n_panels,
+                 float *acc, int64_t ldc, float *wide) {
     const struct cpu_kernels *kernels = job->cpu->kernels;
     const struct cpu_weight *w = job->w;
-    const int64_t cols = w->head.cols, bytes = dtype_bits(w->head.type) / 8 * PANEL; /* per k */
+    const enum dtype type = w->head.type;
+    const int64_t word_k = cpu_word_columns(type), wide_step = PANEL * (int64_t)sizeof *wide;
     const int n_tiles = (m + kernels->rows - 1) / kernels->rows;
-    const int64_t n_k = (cols + BLOCK_K - 1) / BLOCK_K;
-    struct tile t = {.ldc = ldc,
-                     .ldx = job->ldx,
-                     .k_step = w->head.type == DT_BF16 ? 2 * bytes : bytes,
-                     .step = w->panel_bytes,
-                     .ahead_panel = w->panel_bytes};
-    /* Fewer rows than a block pays for: no blocks of k, each panel once from end to end. */
-    const int64_t blocks = n_tiles == 1 ? 1 : n_k;
+    /* Fewer rows than a block pays for: no blocks of k, each panel once from end to end. Groups
+     * larger than a block leave no choice. */
+    const bool whole = n_tiles == 1 || (w->n_groups > 1 && w->span > BLOCK_K);
+    const struct blocks blocks = blocks_of(w, whole);
     const int together = n_tiles == 1 ? n_panels : GROUP_PANELS;
-    void (*tile)(const struct tile *) = kernels->panels[w->head.type];
-    const bool unpack = m > UNPACK_ROWS && kernels->unpack[w->head.type] != NULL;
-    if (unpack) {
-        tile = kernels->panels[DT_F32];
-        t.k_step = PANEL * sizeof *wide;
-        t.panels = wide;
-    }
-    for (int64_t b = 0; b < blocks; b++) {
-        const int64_t k0 = cols * b / blocks / 2 * 2,
-                      k1 = b + 1 == blocks ? cols : cols * (b + 1) / blocks / 2 * 2;
-        t.k = k1 - k0;
+    const bool unpacked = !whole && kernels->unpack[type] != NULL &&
+                          m > (w->scales != NULL ? UNPACK_CODES : UNPACK_ROWS);
+    const int64_t step_k = unpacked || word_k < 2 ? 2 : word_k; /* of a tile's iteration */
+    struct tile t = {
+        .ldc = ldc,
+        .ldx = job->ldx,
+        .k_step = unpacked ? wide_step : cpu_columns_bytes(type, word_k),
+        .step = w->panel_bytes,
+        .scales_step = w->n_groups * PANEL,
+        .group = w->span,
+        .ahead_panel = w->panel_bytes,
+        .ahead_step = step_k * PANEL * dtype_bits(type) / 8 / n_tiles,
+    };
+    void (*tile)(const struct tile *) = kernels->panels[unpacked ? DT_F32 : type];
+    if (unpacked && w->scales != NULL) tile = kernels->wide;
+    for (int64_t b = 0; b < blocks.n; b++) {
+        const int64_t k0 = block_begin(&blocks, b);
+        t.k = block_begin(&blocks, b + 1) - k0;
         t.add = b > 0;
         for (int p = 0; p < n_panels; p += together) {
+            const char *panels = w->data + (first + p) * w->panel_bytes;
             t.n_panels = n_panels - p < together ? n_panels - p : together;
-            const char *panels = w->data + (first + p) * w->panel_bytes + k0 * bytes;
-            if (unpack) {
-                t.step = t.k * t.k_step;
+            t.panels = panels + cpu_weight_column(w, k0);
+            if (w->n_groups > 1)
+                t.scales = (const uint16_t *)w->scales +
+                           ((first + p) * w->n_groups + k0 / w->span) * PANEL;
+            /* One tile streams: what comes soon in each panel is asked for, which is worth a sixth
+             * over asking for the panels that follow. Several: those, a share with each. */
+            const char *ahead = (const char *)t.panels +
+                                (n_tiles == 1 ? STREAM_AHEAD : t.n_panels * w->panel_bytes);
+            if (unpacked) {
+                t.panels = wide;
+                t.step = t.k * wide_step;
                 for (int i = 0; i < t.n_panels; i++)
-                    kernels->unpack[w->head.type](wide + i * t.k * PANEL,
-                                                  panels + i * w->panel_bytes, t.k);
-            } else {
-                t.panels = panels;
+                    unpack(job, panels + i * w->panel_bytes, k0, t.k, wide + i * t.k * PANEL);
             }
-            t.ahead_step = 2 * bytes / n_tiles;
             for (int i = 0; i < n_tiles; i++) {
                 const int32_t r0 = cpu_tile_row(m, i, n_tiles, kernels);
                 const int32_t r1 = cpu_tile_row(m, i + 1, n_tiles, kernels);
                 t.m = r1 - r0;
                 t.x = x + r0 * job->ldx + k0;
                 t.c = acc + r0 * ldc + p * PANEL;
-                t.ahead = panels + t.n_panels * w->panel_bytes + i * (t.k / 2) * t.ahead_step;
+                t.ahead = ahead + i * (t.k / step_k) * t.ahead_step;
                 tile(&t);
             }
         }
     }
+}
+
+/* The same with all scales. */
+static void multiply(const struct product *job, const float *x, int32_t m, int64_t first,
+                     int n_panels, float *acc, int64_t ldc, float *wide) {
+    const struct cpu_weight *w = job->w;
+    float by[UP_COLS];
+    sums(job, x, m, first, n_panels, acc, ldc, wide);
+    if (w->scales == NULL || w->n_groups > 1) return;
+    cpu_weight_scales(w, first, n_panels, by);
+    for (int32_t i = 0; i < m; i++)
+        job->cpu->kernels->multiply(acc + i * ldc, by, n_panels * PANEL);
 }
 
 /* Panels first ... first + n - 1 for rows r0 ... r0 + m - 1. */

@@ -7,14 +7,23 @@
 #include "base/arena.h"
 #include "kernels/cpu/cpu.h"
 
+struct room {    /* of one thread */
+    float *rows; /* (16, cols) */
+    struct codes_room codes;
+};
+
 struct packing {
     struct cpu *cpu;
     struct cpu_weight *w;
+    const struct weight_spec *parts;
     const struct row_source *sources;
-    float **rows; /* (threads) 16 rows each */
+    float *absmax;      /* of each part; of tensors with one scale */
+    struct room *rooms; /* (threads) */
 };
 
-static int part_of_panel(const struct cpu_weight *w, int64_t panel) {
+static bool is_float(enum dtype type) { return type < (enum dtype)FLOAT_TYPES; }
+
+int cpu_part_of_panel(const struct cpu_weight *w, int64_t panel) {
     int part = 0;
     while (panel >= w->part_panel[part + 1]) part++;
     return part;
@@ -24,38 +33,64 @@ static void pack_panels(void *ctx, int64_t begin, int64_t end, int thread) {
     const struct packing *job = ctx;
     const struct cpu_weight *w = job->w;
     const int64_t cols = w->head.cols;
-    float *rows = job->rows[thread];
+    const struct room *room = &job->rooms[thread];
     for (int64_t panel = begin; panel < end; panel++) {
-        const int part = part_of_panel(w, panel);
+        const int part = cpu_part_of_panel(w, panel);
         const struct row_source *source = &job->sources[part];
         const int64_t first = (panel - w->part_panel[part]) * PANEL;
         const int64_t count = w->part_row[part + 1] - w->part_row[part];
         for (int64_t i = 0; i < PANEL; i++) {
+            float *row = room->rows + i * cols;
             if (first + i < count)
-                source->row(source->ctx, first + i, rows + i * cols);
+                source->row(source->ctx, first + i, row);
             else
-                memset(rows + i * cols, 0, (size_t)cols * sizeof *rows);
+                memset(row, 0, (size_t)cols * sizeof *row);
+            if (!is_float(w->head.type))
+                cpu_pack_codes(w, &job->parts[part], panel, i, row, job->absmax[part],
+                               &room->codes);
         }
-        job->cpu->kernels->pack[w->head.type](w->data + panel * w->panel_bytes, rows, cols, cols);
+        if (is_float(w->head.type))
+            job->cpu->kernels->pack[w->head.type](w->data + panel * w->panel_bytes, room->rows,
+                                                  cols, cols);
     }
 }
 
-static void fill(struct cpu *cpu, struct cpu_weight *w, const struct row_source *sources) {
+static void fill(struct cpu *cpu, struct cpu_weight *w, const struct weight_spec *parts,
+                 const struct row_source *sources) {
     const int threads = pool_threads(cpu->pool);
-    struct packing job = {.cpu = cpu, .w = w, .sources = sources};
-    job.rows = must_alloc((size_t)threads * sizeof *job.rows);
-    for (int i = 0; i < threads; i++)
-        job.rows[i] = must_alloc((size_t)(PANEL * w->head.cols + 1) * sizeof(float));
+    const size_t cols = (size_t)w->head.cols, n_groups = (size_t)w->n_groups;
+    struct packing job = {.cpu = cpu, .w = w, .parts = parts, .sources = sources};
+    job.absmax = must_alloc((size_t)w->n_parts * sizeof *job.absmax);
+    for (int i = 0; i < w->n_parts && w->head.scale == SCALE_TENSOR; i++)
+        job.absmax[i] = cpu_absmax(cpu, &parts[i], &sources[i]);
+    job.rooms = must_alloc((size_t)threads * sizeof *job.rooms);
+    for (int i = 0; i < threads; i++) {
+        struct room *room = &job.rooms[i];
+        room->rows = must_alloc((PANEL * cols + 1) * sizeof *room->rows);
+        room->codes.codes = must_alloc(cols + 1);
+        room->codes.scales = must_alloc((n_groups + 1) * sizeof *room->codes.scales);
+    }
     pool_run(cpu->pool, w->n_panels, 8, 1, pack_panels, &job);
-    for (int i = 0; i < threads; i++) free(job.rows[i]);
-    free(job.rows);
+    for (int i = 0; i < threads; i++) {
+        free(job.rooms[i].rows);
+        free(job.rooms[i].codes.codes);
+        free(job.rooms[i].codes.scales);
+    }
+    free(job.rooms);
+    free(job.absmax);
+}
+
+const char *cpu_weight_refused(enum dtype type, enum scale scale, int group) {
+    if (is_float(type)) return scale == SCALE_NONE ? NULL : "floats take no scale";
+    if (type >= (enum dtype)WEIGHT_TYPES) return "not a type of weights";
+    if (scale == SCALE_NONE) return "quantized weights need a scale";
+    return scale != SCALE_GROUP || group > 0 ? NULL : "a group needs at least one column";
 }
 
 static int check_parts(const struct weight_spec *parts, int n, struct err *err) {
     const struct weight_spec *first = &parts[0];
-    if (first->type != DT_F32 && first->type != DT_F16 && first->type != DT_BF16)
-        return err_set(err, ERR_UNSUPPORTED, "cpu: %s: weights of type %s are not on this device",
-                       first->what, dtype_names[first->type]);
+    const char *refused = cpu_weight_refused(first->type, first->scale, first->group);
+    if (refused != NULL) return err_set(err, ERR_UNSUPPORTED, "cpu: %s: %s", first->what, refused);
     for (int i = 0; i < n; i++)
         if (parts[i].cols != first->cols || parts[i].type != first->type ||
             parts[i].scale != first->scale || parts[i].group != first->group)
@@ -65,12 +100,17 @@ static int check_parts(const struct weight_spec *parts, int n, struct err *err) 
     return 0;
 }
 
-int cpu_pack(struct device *device, struct weight **weight, const struct weight_spec *parts, int n,
-             const struct row_source *sources, struct err *err) {
-    struct cpu *cpu = cpu_of(device);
-    *weight = NULL;
-    const int code = check_parts(parts, n, err);
-    if (code != 0) return code;
+static int64_t scale_bytes(const struct cpu_weight *w) {
+    switch (w->head.scale) {
+    case SCALE_TENSOR: return w->n_parts * (int64_t)sizeof(float);
+    case SCALE_ROW: return w->n_panels * PANEL * (int64_t)sizeof(float);
+    case SCALE_GROUP: return w->n_panels * w->n_groups * PANEL * (int64_t)sizeof(uint16_t);
+    default: return 0;
+    }
+}
+
+/* The weight without its memory. */
+static struct cpu_weight *outline(const struct weight_spec *parts, int n) {
     struct cpu_weight *w = must_alloc(sizeof *w);
     w->n_parts = n;
     w->part_row = must_alloc((size_t)(n + 1) * sizeof *w->part_row);
@@ -80,25 +120,41 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
         w->part_panel[i + 1] = w->part_panel[i] + (parts[i].rows + PANEL - 1) / PANEL;
     }
     w->n_panels = w->part_panel[n];
-    w->panel_bytes = PANEL * (parts[0].cols + (parts[0].type == DT_BF16 && parts[0].cols % 2)) *
-                     dtype_bits(parts[0].type) / 8;
     w->head = (struct weight){.rows = w->part_row[n],
                               .cols = parts[0].cols,
                               .type = parts[0].type,
                               .scale = parts[0].scale,
-                              .bytes = w->n_panels * w->panel_bytes};
+                              .group = parts[0].group};
+    const bool in_groups = w->head.scale == SCALE_GROUP && w->head.group < w->head.cols;
+    w->span = in_groups ? w->head.group : w->head.cols > 0 ? w->head.cols : 1;
+    w->n_groups = (w->head.cols + w->span - 1) / w->span;
+    w->panel_bytes = cpu_weight_column(w, w->head.cols);
+    w->head.bytes = w->n_panels * w->panel_bytes;
+    w->head.scale_bytes = scale_bytes(w);
+    return w;
+}
+
+int cpu_pack(struct device *device, struct weight **weight, const struct weight_spec *parts, int n,
+             const struct row_source *sources, struct err *err) {
+    struct cpu *cpu = cpu_of(device);
+    *weight = NULL;
+    const int code = check_parts(parts, n, err);
+    if (code != 0) return code;
+    struct cpu_weight *w = outline(parts, n);
+    const int64_t bytes = w->head.bytes, of_scales = w->head.scale_bytes;
     cpu->touch =
         false; /* packing is the first touch, in the order in which the threads will read */
-    w->data = device_alloc(device, (size_t)w->head.bytes, MEM_WEIGHT, parts[0].what);
+    w->data = device_alloc(device, (size_t)bytes, MEM_WEIGHT, parts[0].what);
+    if (of_scales > 0)
+        w->scales = device_alloc(device, (size_t)of_scales, MEM_SCALE, parts[0].what);
     cpu->touch = true;
     *weight = &w->head;
-    if (w->data == NULL) {
-        const int64_t bytes = w->head.bytes;
+    if (w->data == NULL || (of_scales > 0 && w->scales == NULL)) {
         cpu_unpack(device, weight);
         return err_set(err, ERR_MEMORY, "cpu: no memory for %s (%lld bytes)", parts[0].what,
-                       (long long)bytes);
+                       (long long)(bytes + of_scales));
     }
-    fill(cpu, w, sources);
+    fill(cpu, w, parts, sources);
     return 0;
 }
 
@@ -106,6 +162,7 @@ void cpu_unpack(struct device *device, struct weight **weight) {
     struct cpu_weight *w = (struct cpu_weight *)*weight;
     if (w == NULL) return;
     device_free(device, w->data);
+    device_free(device, w->scales);
     free(w->part_row);
     free(w->part_panel);
     free(w);
@@ -130,8 +187,10 @@ void cpu_weight_row(const struct cpu *cpu, const struct cpu_weight *w, int64_t r
     case DT_F16:
         for (int64_t k = 0; k < cols; k++) out[k] = f16_to_f32(half[k * PANEL + lane]);
         break;
-    default: /* bf16, in pairs */
+    case DT_BF16: /* in pairs */
         for (int64_t k = 0; k < cols; k++)
             out[k] = bf16_to_f32(half[k / 2 * 2 * PANEL + 2 * lane + k % 2]);
+        break;
+    default: cpu_codes_row(w, place, out);
     }
 }

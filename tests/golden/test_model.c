@@ -226,6 +226,57 @@ static void generate(const char *device_name, const char *variant, const char *l
     arena_close(&arena);
 }
 
+/* Greedy tokens in a format. */
+static void tokens_in(const char *device_name, const char *format, struct arena *arena,
+                      int32_t *tokens) {
+    struct device *device = drive_open(device_name, arena);
+    struct model_config config = config_of("tiny", arena);
+    struct model *model = NULL;
+    struct session *s = NULL;
+    struct inputs *inputs = NULL;
+    struct err err = {0};
+    drive_model(&config, "type", format, arena);
+    if (!device || model_create(&model, device, &config, &err)) fail_msg("%s", err.text);
+    struct session_spec spec = {.cache = {.n_seq = 1, .capacity = PROMPT + STEPS, .most_q = PROMPT},
+                                .most_rows = PROMPT,
+                                .most_out = 1};
+    int32_t prompt[PROMPT];
+    for (int i = 0; i < PROMPT; i++)
+        prompt[i] =
+            (int32_t)random_below(random_key(7, 3), (uint64_t)i, (uint32_t)config.shape.vocab);
+    assert_int_equal(session_create(&s, model, &config, &spec, &err), 0);
+    assert_int_equal(inputs_create(&inputs, s, 1, PROMPT, 1, &err), 0);
+    assert_int_equal(inputs_prompt(inputs, prompt, PROMPT, 0, PROMPT, 0, false, &err), 0);
+    inputs_upload(inputs);
+    struct step *step = inputs_step(inputs, 0);
+    assert_int_equal(session_run(s, inputs, 0, &err), 0);
+    for (int i = 0; i < STEPS; i++) {
+        if (i) assert_int_equal(session_decode(s, &err), 0);
+        session_select(s, step);
+        session_next(s, step, &tokens[i]);
+        session_advance(s, step);
+        step = &s->decode;
+    }
+    inputs_close(&inputs);
+    session_close(&s);
+    model_close(&model);
+    device_close(&device);
+}
+
+static void cpu_gives_the_tokens_of_ref_in_every_format(void **state) {
+    (void)state;
+    struct arena *arena = arena_create();
+    for (const struct weight_format *f = weight_formats; f->name; f++) {
+        int32_t want[STEPS], got[STEPS];
+        tokens_in("ref", f->name, arena, want);
+        tokens_in("cpu", f->name, arena, got);
+        for (int i = 0; i < STEPS; i++)
+            if (got[i] != want[i])
+                fail_msg("%s: token %d is %d, ref has %d", f->name, i, got[i], want[i]);
+    }
+    arena_close(&arena);
+}
+
 static void ref_tiny(void **state) {
     (void)state;
     generate("ref", "tiny", "contiguous");
@@ -248,11 +299,13 @@ static void cpu_odd(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(weights_are_the_same_bits),
-                                       cmocka_unit_test(ref_tiny),
-                                       cmocka_unit_test(ref_tiny_paged),
-                                       cmocka_unit_test(ref_odd),
-                                       cmocka_unit_test(cpu_tiny),
-                                       cmocka_unit_test(cpu_odd)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_the_same_bits),
+        cmocka_unit_test(ref_tiny),
+        cmocka_unit_test(ref_tiny_paged),
+        cmocka_unit_test(ref_odd),
+        cmocka_unit_test(cpu_tiny),
+        cmocka_unit_test(cpu_odd),
+        cmocka_unit_test(cpu_gives_the_tokens_of_ref_in_every_format)};
     return cmocka_run_group_tests(tests, load, unload);
 }

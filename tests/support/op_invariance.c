@@ -85,10 +85,10 @@ static float *product_run(struct op_rig *rig, struct op_target *target, const st
 }
 
 static void product_case(struct op_rig *rig, const struct weight_format *format,
-                         enum epilogue epilogue, int32_t out, int32_t in) {
+                         enum epilogue epilogue, int32_t out, int32_t in, int group) {
     if (op_enough(rig)) return;
     int64_t rows = epilogue == EPI_SWIGLU ? 2 * (int64_t)out : out;
-    int group = format->scale == SCALE_GROUP ? 32 : 0;
+    if (format->scale != SCALE_GROUP) group = 0;
     float *w = op_reals(rig, rows * in, 1), *x = op_reals(rig, (int64_t)MOST * in, 1);
     struct product p = {
         {"op test", rows, in, format->type, format->scale, group}, w, x, out, in, epilogue};
@@ -314,9 +314,13 @@ void op_check_invariance(struct op_rig *rig) {
                                         {129, 127}, {320, 896}, {65, 1200}};
     for (const struct weight_format *f = weight_formats; f->name; f++) {
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-            product_case(rig, f, EPI_NONE, shapes[i][0], shapes[i][1]);
-        product_case(rig, f, EPI_SWIGLU, 96, 192);
-        product_case(rig, f, EPI_SWIGLU, 37, 65);
+            product_case(rig, f, EPI_NONE, shapes[i][0], shapes[i][1], 32);
+        product_case(rig, f, EPI_SWIGLU, 96, 192, 32);
+        product_case(rig, f, EPI_SWIGLU, 37, 65, 32);
+        if (f->scale != SCALE_GROUP) continue;
+        product_case(rig, f, EPI_SWIGLU, 21, 1100, 7);
+        product_case(rig, f, EPI_NONE, 33, 1200, 128);
+        product_case(rig, f, EPI_NONE, 35, 2300, 1100); /* more than a device takes at once */
     }
     norm_case(rig, 896);
     norm_case(rig, 65);

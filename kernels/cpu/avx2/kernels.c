@@ -180,6 +180,34 @@ ONE v16 word_i8(const void *p, int u) {
     return PAIR(code_of(words8(p, 0), u), code_of(words8(p, 1), u));
 }
 
+/* A code that lies within a mantissa is put below the exponent that makes its last bit one: 2^(23 -
+ * its bit) + code + 8, less what is too much. Cheaper than a conversion, which wants the sign
+ * spread by two shifts first. */
+ONE __m256 code4_of(__m256i v, int u) {
+    const int over = u > 4 ? 12 : 0, at = 4 * u - over;
+    const __m256i w = over > 0 ? _mm256_srli_epi32(v, 12) : v;
+    const __m256i code = _mm256_and_si256(w, _mm256_set1_epi32(15 << at));
+    const __m256i put = _mm256_or_si256(code, _mm256_set1_epi32((127 + 23 - at) << 23));
+    return _mm256_sub_ps(_mm256_castsi256_ps(put), _mm256_set1_ps((float)(1 << (23 - at)) + 8.0f));
+}
+
+ONE v16 nibble_i4(const void *p, int u) {
+    return PAIR(code4_of(words8(p, 0), u), code4_of(words8(p, 1), u));
+}
+
+/* Two tables of 8; the code's highest bit, as a sign, tells which. */
+ONE __m256 level_of(__m256i v, int u) {
+    const __m256i at = _mm256_srli_epi32(v, 4 * u);
+    const __m256i sign = _mm256_slli_epi32(v, 28 - 4 * u);
+    const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(nf4_levels), at);
+    const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(nf4_levels + 8), at);
+    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(sign));
+}
+
+ONE v16 nibble_nf4(const void *p, int u) {
+    return PAIR(level_of(words8(p, 0), u), level_of(words8(p, 1), u));
+}
+
 #define acc_load_bf16  v16_load
 #define acc_store_bf16 v16_store
 

@@ -111,6 +111,17 @@ ONE v16 word_i8(const void *p, int u) {
     return _mm512_cvtepi32_ps(_mm512_srai_epi32(v, 24));
 }
 
+static const float int4_levels[16] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+
+/* The permutation looks at the lowest 4 bits of each index only: no mask. */
+ONE v16 nibble(const void *p, int u, const float *levels) {
+    const __m512i v = _mm512_srli_epi32(_mm512_loadu_si512(p), (unsigned)(4 * u));
+    return _mm512_permutexvar_ps(v, _mm512_loadu_ps(levels));
+}
+
+ONE v16 nibble_i4(const void *p, int u) { return nibble(p, u, int4_levels); }
+ONE v16 nibble_nf4(const void *p, int u) { return nibble(p, u, nf4_levels); }
+
 ONE v16 acc_load_bf16(const float *p) {
     const __m512i weave = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
     return _mm512_permutexvar_ps(weave, _mm512_loadu_ps(p));

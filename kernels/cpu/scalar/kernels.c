@@ -178,6 +178,18 @@ ONE v16 word_i8(const void *p, int u) {
     return v16_load(out);
 }
 
+static const float int4_levels[16] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+
+ONE v16 nibble(const void *p, int u, const float *levels) {
+    const word *words = p;
+    float out[16];
+    for (int i = 0; i < 16; i++) out[i] = levels[words[i] >> (4 * u) & 15];
+    return v16_load(out);
+}
+
+ONE v16 nibble_i4(const void *p, int u) { return nibble(p, u, int4_levels); }
+ONE v16 nibble_nf4(const void *p, int u) { return nibble(p, u, nf4_levels); }
+
 #define acc_load_bf16  v16_load
 #define acc_store_bf16 v16_store
 

@@ -81,10 +81,19 @@ static void what_is_not_there_is_refused_with_a_sentence(void **state) {
     }
     struct op_case c = good;
     c.weight = DT_I8, c.scale = SCALE_ROW;
+    assert_true(device_cpu.supports(device, OP_LINEAR, &c, &text));
+    assert_non_null(strstr(text, "codes"));
+    c.scale = SCALE_NONE;
     assert_false(device_cpu.supports(device, OP_LINEAR, &c, &text));
-    assert_non_null(strstr(text, "quantized"));
+    assert_non_null(strstr(text, "scale"));
     assert_true(
         device_cpu.supports(device, OP_ATTENTION, &c, &text)); /* weights do not matter to it */
+    c.scale = SCALE_GROUP;
+    assert_false(device_cpu.supports(device, OP_EMBED, &c, &text)); /* of 0 columns */
+    c.weight = DT_I32, c.scale = SCALE_ROW;
+    assert_false(device_cpu.supports(device, OP_LINEAR, &c, &text));
+    c.weight = DT_F16;
+    assert_false(device_cpu.supports(device, OP_LINEAR, &c, &text));
     c = good, c.activation = DT_F16;
     assert_false(device_cpu.supports(device, OP_ADD_NORM, &c, &text));
     assert_non_null(strstr(text, "f32"));
@@ -146,7 +155,8 @@ static void stacked_weights_keep_every_row(void **state) {
         struct err err = {0};
         assert_int_equal(device_cpu.pack(device, &weight, parts, 3, sources, &err), 0);
         assert_int_equal(weight->rows, 21);
-        assert_int_equal(weight->bytes, 3 * 16 * 7 * dtype_bits((enum dtype)type) / 8);
+        const int64_t cols = type == DT_BF16 ? 8 : 7; /* pairs */
+        assert_int_equal(weight->bytes, 3 * 16 * cols * dtype_bits((enum dtype)type) / 8);
         assert_int_equal(tracker_live(device->tracker, MEM_WEIGHT), weight->bytes);
         const int64_t first[4] = {0, 5, 6, 21};
         for (int p = 0; p < 3; p++)
@@ -158,7 +168,7 @@ static void stacked_weights_keep_every_row(void **state) {
             }
         const struct cpu_weight *w = (const struct cpu_weight *)weight;
         double sum = 0;
-        for (int64_t i = 0; i < 3 * 16 * 7; i++)
+        for (int64_t i = 0; i < 3 * 16 * cols; i++)
             sum += (double)dtype_load(w->data, (enum dtype)type, i);
         double want = 0;
         for (int p = 0; p < 3; p++)
@@ -176,13 +186,50 @@ static void stacked_weights_keep_every_row(void **state) {
     device_close(&device);
 }
 
+/* Every format and a group that words of codes do not divide: rows of stacked parts as quant.h
+   defines them, and the bytes that these take. */
+static void quantized_rows_are_those_of_the_definition(void **state) {
+    (void)state;
+    struct device *device = open_cpu("auto", 0);
+    for (const struct weight_format *f = weight_formats; f->name != NULL; f++) {
+        if (f->scale == SCALE_NONE) continue;
+        float base[2] = {-30, 1000};
+        const int group = f->scale == SCALE_GROUP ? 3 : 0;
+        const struct weight_spec parts[2] = {{"a", 18, 7, f->type, f->scale, group},
+                                             {"b", 5, 7, f->type, f->scale, group}};
+        const struct row_source sources[2] = {{.row = numbered_row, .ctx = &base[0]},
+                                              {.row = numbered_row, .ctx = &base[1]}};
+        struct weight *weight = NULL;
+        struct err err = {0};
+        assert_int_equal(device_cpu.pack(device, &weight, parts, 2, sources, &err), 0);
+        const int64_t words = f->scale == SCALE_GROUP ? 3 : 1; /* each begins at a word */
+        assert_int_equal(weight->bytes, 3 * 16 * (f->type == DT_I8 ? 7 : 4 * words));
+        assert_int_equal(weight->scale_bytes, f->scale == SCALE_TENSOR ? 2 * 4
+                                              : f->scale == SCALE_ROW  ? 3 * 16 * 4
+                                                                       : 3 * 16 * 3 * 2);
+        assert_int_equal(tracker_live(device->tracker, MEM_WEIGHT), weight->bytes);
+        assert_int_equal(tracker_live(device->tracker, MEM_SCALE), weight->scale_bytes);
+        for (int64_t r = 0; r < 23; r++) {
+            const int part = r >= 18;
+            float got[7], want[7];
+            cpu_weight_row(cpu_of(device), (const struct cpu_weight *)weight, r, got);
+            numbered_row(&base[part], r - part * 18, want);
+            quant_roundtrip(&parts[part], want, quant_absmax(&parts[part], &sources[part]));
+            assert_memory_equal(got, want, sizeof got);
+        }
+        device_cpu.unpack(device, &weight);
+    }
+    assert_int_equal(device_live_allocations(device), 0);
+    device_close(&device);
+}
+
 static void weights_that_cannot_be_are_refused(void **state) {
     (void)state;
     struct device *device = open_cpu("auto", 1);
     float base = 0;
     const struct row_source sources[2] = {{.row = numbered_row, .ctx = &base},
                                           {.row = numbered_row, .ctx = &base}};
-    struct weight_spec parts[2] = {{"a", 4, 7, DT_I8, SCALE_ROW, 0},
+    struct weight_spec parts[2] = {{"a", 4, 7, DT_I8, SCALE_NONE, 0},
                                    {"b", 4, 8, DT_BF16, SCALE_NONE, 0}};
     struct weight *weight = NULL;
     struct err err = {0};
@@ -281,6 +328,7 @@ int main(void) {
         cmocka_unit_test(memory_is_aligned_zeroed_and_counted),
         cmocka_unit_test(more_memory_than_there_is_is_not_had),
         cmocka_unit_test(stacked_weights_keep_every_row),
+        cmocka_unit_test(quantized_rows_are_those_of_the_definition),
         cmocka_unit_test(weights_that_cannot_be_are_refused),
         cmocka_unit_test(the_first_failure_sticks_until_sync),
         cmocka_unit_test(heads_larger_than_planned_are_refused),

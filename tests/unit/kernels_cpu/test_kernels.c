@@ -198,10 +198,10 @@ static void panels_are_laid_out_as_said(void **state) {
                 levels[l]->pack[type](panel, rows, 50, k);
                 for (int64_t c = 0; c < k; c++)
                     for (int64_t r = 0; r < 16; r++) {
-                        const int64_t woven = r < 8 ? 2 * r : 2 * (r - 8) + 1;
+                        const int64_t pair = c / 2 * 2 * 16 + 2 * r + c % 2;
                         const float got = type == DT_F32   ? panel[c * 16 + r]
                                           : type == DT_F16 ? f16_to_f32(half[c * 16 + r])
-                                                           : bf16_to_f32(half[c * 16 + woven]);
+                                                           : bf16_to_f32(half[pair]);
                         if (got != rows[r * 50 + c])
                             fail_msg("%s: %s row %d column %d of %d", levels[l]->name,
                                      dtype_names[type], (int)r, (int)c, (int)k);
@@ -223,25 +223,26 @@ static void tiles_are_right_and_the_same_bits_in_any_cut(void **state) {
             for (int m = 1; m <= levels[l]->rows; m++)
                 for (int n = 1; n <= PANELS; n++) {
                     const int64_t k = 1 + random_below(key, draw++, MOST_K), cut = k / 2 / 2 * 2;
-                    const int64_t bytes = 16 * dtype_bits((enum dtype)type) / 8;
+                    const enum dtype as = (enum dtype)type;
+                    const int64_t step = cpu_columns_bytes(as, k);
                     reals(x, 12 * 80, 1.0f);
                     for (int i = 0; i < PANELS * 16 * MOST_K; i++)
                         w[i] = (float)(i * 7 % 33 - 16) / 16;
                     for (int p = 0; p < n; p++)
-                        levels[l]->pack[type]((char *)panels + p * k * bytes, w + p * 16 * k, k, k);
+                        levels[l]->pack[type]((char *)panels + p * step, w + p * 16 * k, k, k);
                     struct tile t = {.c = c,
                                      .x = x,
                                      .panels = panels,
                                      .ldc = 100,
                                      .ldx = 80,
                                      .k = k,
-                                     .k_step = bytes,
-                                     .step = k * bytes,
+                                     .k_step = cpu_columns_bytes(as, cpu_word_columns(as)),
+                                     .step = step,
                                      .m = m,
                                      .n_panels = n,
                                      .ahead = panels};
                     for (int i = 0; i < 12 * 100; i++) c[i] = 77.0f;
-                    levels[l]->tile[type](&t);
+                    levels[l]->panels[type](&t);
                     for (int r = 0; r < m; r++)
                         for (int j = 0; j < 100; j++) {
                             double want = j < n * 16 ? 0 : 77;
@@ -258,18 +259,144 @@ static void tiles_are_right_and_the_same_bits_in_any_cut(void **state) {
                                              .x = x + r * 80,
                                              .ldc = 100,
                                              .ldx = 80,
-                                             .panels = (char *)panels + p * k * bytes,
+                                             .panels = (char *)panels + p * step,
                                              .k = cut,
-                                             .k_step = bytes,
-                                             .step = k * bytes,
+                                             .k_step = cpu_columns_bytes(as, cpu_word_columns(as)),
+                                             .step = step,
                                              .m = 1,
                                              .n_panels = 1,
                                              .ahead = panels};
-                            levels[l]->tile[type](&u);
-                            u.x += cut, u.panels = (const char *)u.panels + cut * bytes,
-                                        u.k = k - cut, u.add = 1;
-                            levels[l]->tile[type](&u);
+                            levels[l]->panels[type](&u);
+                            u.x += cut,
+                                u.panels = (const char *)u.panels + cpu_columns_bytes(as, cut),
+                                u.k = k - cut, u.add = 1;
+                            levels[l]->panels[type](&u);
                             assert_memory_equal(u.c, c + r * 100 + p * 16, 16 * sizeof *c);
+                        }
+                }
+}
+
+/* Codes and scales of one product, laid out as kernels.h says. */
+struct coded {
+    enum dtype type;
+    int64_t k, group; /* group 0: no scales */
+    float value[PANELS * 16][MOST_K], scale[PANELS * 16][MOST_K];
+    unsigned char panels[PANELS * 64 * MOST_K];
+    uint16_t scales[PANELS * 16 * MOST_K];
+    float wide[PANELS * 16 * MOST_K];
+};
+
+static int64_t span(const struct coded *c) {
+    return c->group > 0 && c->group < c->k ? c->group : c->k;
+}
+static int64_t groups(const struct coded *c) { return (c->k + span(c) - 1) / span(c); }
+static int64_t panel_bytes(const struct coded *c) {
+    return c->k / span(c) * cpu_columns_bytes(c->type, span(c)) +
+           cpu_columns_bytes(c->type, c->k % span(c));
+}
+
+static void put_code(struct coded *c, int64_t row, int64_t k, int code) {
+    unsigned char *at =
+        c->panels + row / 16 * panel_bytes(c) + k / span(c) * cpu_columns_bytes(c->type, span(c));
+    const int64_t lane = row % 16, i = k % span(c);
+    if (c->type == DT_I8)
+        at[i * 16 + lane] = (unsigned char)code;
+    else
+        at[i / 8 * 64 + lane * 4 + i % 8 / 2] |= (unsigned char)(code << i % 2 * 4);
+}
+
+static void make_codes(struct coded *c) {
+    memset(c->panels, 0, sizeof c->panels);
+    for (int64_t row = 0; row < PANELS * 16; row++)
+        for (int64_t k = 0; k < c->k; k++) {
+            const int code = (int)random_below(key, draw++, c->type == DT_I8 ? 256 : 16);
+            put_code(c, row, k, code);
+            c->value[row][k] = c->type == DT_I8   ? (float)(code - (code > 127 ? 256 : 0)) / 16
+                               : c->type == DT_I4 ? (float)(code - 8)
+                                                  : nf4_levels[code];
+            if (k % span(c) == 0) {
+                const int64_t at = (row / 16 * groups(c) + k / span(c)) * 16 + row % 16;
+                c->scales[at] = f16_from_f32(real(1.0f));
+                c->scale[row][k] = f16_to_f32(c->scales[at]);
+            } else {
+                c->scale[row][k] = c->scale[row][k - 1];
+            }
+        }
+}
+
+/* Tiles of codes, with scales of groups and without: against double; and the same bits row by row,
+   panel by panel, and from floats. */
+static void tiles_of_codes_are_right_and_the_same_bits_in_any_cut(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 3, 8, 16, 40};
+    static struct coded coded;
+    static float x[12 * 80], c[12 * 100], one[12 * 100];
+    for (int l = 0; l < n_levels; l++)
+        for (int type = DT_I8; type <= DT_NF4; type++)
+            for (int m = 1; m <= levels[l]->rows; m++)
+                for (size_t g = 0; g < sizeof sizes / sizeof *sizes; g++) {
+                    const int n = 1 + (int)random_below(key, draw++, PANELS);
+                    coded.type = (enum dtype)type, coded.group = sizes[g];
+                    coded.k = 1 + random_below(key, draw++, MOST_K);
+                    const double unit = type == DT_I8 ? 16 : 1; /* of value */
+                    const int64_t k = coded.k, step = panel_bytes(&coded);
+                    make_codes(&coded);
+                    reals(x, 12 * 80, 1.0f);
+                    struct tile t = {
+                        .c = c,
+                        .x = x,
+                        .panels = coded.panels,
+                        .ldc = 100,
+                        .ldx = 80,
+                        .k = k,
+                        .k_step = cpu_columns_bytes(coded.type, cpu_word_columns(coded.type)),
+                        .step = step,
+                        .m = m,
+                        .n_panels = n,
+                        .scales = coded.group > 0 ? coded.scales : NULL,
+                        .scales_step = groups(&coded) * 16,
+                        .group = span(&coded),
+                        .ahead = coded.panels};
+                    for (int i = 0; i < 12 * 100; i++) c[i] = NAN; /* not added to */
+                    levels[l]->panels[type](&t);
+                    for (int r = 0; r < m; r++)
+                        for (int j = 0; j < 100; j++) {
+                            double want = 0, most = 0;
+                            for (int64_t i = 0; i < k && j < n * 16; i++) {
+                                const double by = coded.group > 0 ? (double)coded.scale[j][i] : 1;
+                                const double part =
+                                    (double)x[r * 80 + i] * (double)coded.value[j][i] * unit * by;
+                                want += part;
+                                most += fabs(part);
+                            }
+                            const double got = (double)c[r * 100 + j];
+                            if (j >= n * 16 ? !isnan(got) : !(fabs(got - want) <= 4e-6 * most))
+                                fail_msg("%s: %s groups of %d, %d rows %d panels: %g, expected %g",
+                                         levels[l]->name, dtype_names[type], (int)coded.group, m, n,
+                                         got, want);
+                        }
+                    for (int p = 0; p < n; p++)
+                        for (int64_t i = 0; i < k; i += span(&coded)) {
+                            const int64_t some = k - i < span(&coded) ? k - i : span(&coded);
+                            levels[l]->unpack[type](
+                                coded.wide + (p * k + i) * 16,
+                                coded.panels + p * step +
+                                    i / span(&coded) * cpu_columns_bytes(coded.type, span(&coded)),
+                                some);
+                        }
+                    struct tile u = t;
+                    u.c = one, u.panels = coded.wide, u.k_step = 64, u.step = k * 64;
+                    levels[l]->wide(&u);
+                    for (int r = 0; r < m; r++)
+                        assert_memory_equal(one + r * 100, c + r * 100, (size_t)n * 16 * sizeof *c);
+                    for (int r = 0; r < m; r++)
+                        for (int p = 0; p < n; p++) {
+                            u = t;
+                            u.m = u.n_panels = 1;
+                            u.c = one, u.x = x + r * 80, u.panels = coded.panels + p * step;
+                            if (t.scales != NULL) u.scales = t.scales + p * t.scales_step;
+                            levels[l]->panels[type](&u);
+                            assert_memory_equal(one, c + r * 100 + p * 16, 16 * sizeof *c);
                         }
                 }
 }
@@ -439,6 +566,7 @@ int main(void) {
         cmocka_unit_test(conversions_are_those_of_dtype),
         cmocka_unit_test(panels_are_laid_out_as_said),
         cmocka_unit_test(tiles_are_right_and_the_same_bits_in_any_cut),
+        cmocka_unit_test(tiles_of_codes_are_right_and_the_same_bits_in_any_cut),
         cmocka_unit_test(caches_are_multiplied_as_they_are_stored),
         cmocka_unit_test(multiplying_and_scaling_stop_where_told),
         cmocka_unit_test(argmax_takes_the_first_of_the_largest),
