@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the kernels for tests and gates: PTX, machine code with ptxas's remarks, its listing. What is made is kept in
-BUILD_DIR/cuda-gates while no source changes, so that tests share it."""
+build/cuda-gates while neither source nor compiler changes, so that the tests of all builds share it."""
 import concurrent.futures
 import fcntl
 import hashlib
@@ -12,8 +12,7 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(os.environ.get("SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[1])
-BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or SOURCE / "build")
-KEPT = BUILD / "cuda-gates"
+KEPT = SOURCE / "build" / "cuda-gates"
 TOOLS = pathlib.Path(os.environ.get("CUDA_TOOLS") or SOURCE / "build" / "cuda-tools")
 PACKAGES = ("nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm")  # newer ones read older machine code
 
@@ -67,7 +66,9 @@ def included(path, seen=None):
 
 
 def _key(source):
-    return hashlib.sha256(b"".join(p.read_bytes() for p in sorted(included(source)))).hexdigest()[:16]
+    compiler = pathlib.Path(toolkit("nvcc")).resolve()
+    of_compiler = f"{compiler} {compiler.stat().st_mtime_ns}".encode()
+    return hashlib.sha256(of_compiler + b"".join(p.read_bytes() for p in sorted(included(source)))).hexdigest()[:16]
 
 
 def _kept(source, what, make):
