@@ -74,6 +74,8 @@ static void begin(struct op_rig *rig) {
     *rig = (struct op_rig){.arena = arena_create()};
     const char *seed = getenv("BENCH_SEED");
     if (!seed || !parse_u64(seed, &rig->seed)) rig->seed = 1; /* check_seeds.sh: others */
+    const char *one_in = getenv("BENCH_ONE_IN");
+    if (one_in) rig->one_in = atoi(one_in);
     printf("BENCH_SEED=%llu\n", (unsigned long long)rig->seed);
     struct err err = {0};
     snprintf(rig->ref.name, sizeof rig->ref.name, "ref");
@@ -137,7 +139,10 @@ void op_fail(struct op_rig *rig, const struct op_target *target, const char *fmt
     va_end(args);
 }
 
-bool op_enough(const struct op_rig *rig) { return rig->quiet && rig->failures > 0; }
+bool op_enough(struct op_rig *rig) {
+    if (rig->quiet && rig->failures > 0) return true;
+    return rig->one_in > 1 && op_int(rig, 1, rig->one_in) > 1;
+}
 
 /* ---- random numbers ---- */
 

@@ -41,6 +41,7 @@ struct op_rig {
     uint64_t seed, draw; /* BENCH_SEED, or 1; printed */
     long failures;       /* mismatches, damaged guards, changed inputs, leaks, failed syncs */
     bool quiet;          /* the test of the test: failures are wanted */
+    int one_in;          /* BENCH_ONE_IN: of so many cases, one runs */
     char what[200];      /* the case at hand, for messages */
     struct arena *arena;
 };
@@ -56,8 +57,9 @@ void op_fail(struct op_rig *, const struct op_target *, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void op_case_name(struct op_rig *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The test of the test has seen what it wanted: no more cases. */
-bool op_enough(const struct op_rig *);
+/* Whether a case is left out: the test of the test has seen what it wanted, or BENCH_ONE_IN=n, of
+   slow builds, runs about one case in n. */
+bool op_enough(struct op_rig *);
 
 int32_t op_int(struct op_rig *, int32_t low, int32_t high); /* uniform, both inclusive */
 #define OP_PICK(rig, list) ((list)[op_int((rig), 0, (int32_t)(sizeof(list) / sizeof *(list)) - 1)])
