@@ -209,11 +209,14 @@ static void add_share(struct group *g, const char *metric, const char *head, int
 /* A text column of points; only if it says something else than `dull` somewhere. */
 static void add_word(struct group *g, const char *column, const char *head, const char *dull,
                      int priority) {
-    bool any = false;
-    for (int64_t r = 0; r < g->rows && !any; r++) {
+    bool any = false, same = g->rows > 1;
+    const char *first = table_text(g->points, g->point[0], column);
+    for (int64_t r = 0; r < g->rows; r++) {
         const char *word = table_text(g->points, g->point[r], column);
-        any = *word && strcmp(word, dull);
+        any = any || (*word && strcmp(word, dull));
+        same = same && (!*word || !strcmp(word, first)); /* a skipped row has none */
     }
+    if (same && !strcmp(column, "bound")) priority -= CONSTANT_LESS;
     struct grid_column *c = any ? grid_add(g->grid, head, priority, true) : NULL;
     if (c && !strcmp(column, "state")) c->warns = true;
     for (int64_t r = 0; c && r < g->rows; r++) {
