@@ -63,8 +63,7 @@ int32_t cuda_bucket(const struct cuda *, int32_t most_kv);
    `int64_t cuda_NAME_room(const struct gpu *, const struct step_bounds *)`: workspace bytes */
 #define CUDA_OP(name)                                                                              \
     bool cuda_##name##_supports(const struct op_case *, const char **kernel_or_reason);            \
-    int64_t cuda_##name##_room(const struct gpu *, const struct step_bounds *);                    \
-    cudaError_t name##_load(void);
+    int64_t cuda_##name##_room(const struct gpu *, const struct step_bounds *);
 CUDA_OP(embed)
 CUDA_OP(add_norm)
 CUDA_OP(

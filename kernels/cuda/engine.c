@@ -8,6 +8,7 @@
 #include "base/gpu_name.h"
 #include "base/option.h"
 #include "kernels/cuda/engine.h"
+#include "kernels/cuda/launches.h"
 #include "kernels/cuda/lt.h"
 
 #ifdef BENCH_SIMT

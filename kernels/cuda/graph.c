@@ -2,6 +2,7 @@
 /* Steps as CUDA graphs: the first of a kind runs as it is, the second is recorded, from then on one
    call replays it. What differs between them lies in device memory; grids follow the bucket of the
    length. */
+#include "base/range.h"
 #include "kernels/cuda/engine.h"
 
 static bool same(const struct cuda_engine *e, const struct graph *g, const struct step_id *id,
@@ -43,7 +44,9 @@ bool cuda_replay(struct device *device, const struct step_id *id) {
     g->used = e->uses++;
     if (g->exec) {
         c->launches += g->launches;
+        range_push(RANGE_STEP, "decode", id->n_row); /* what its ops would have opened */
         cuda_did(c, cudaGraphLaunch(g->exec, c->stream), "cudaGraphLaunch");
+        range_pop();
         return true;
     }
     if (cuda_did(c, cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal),

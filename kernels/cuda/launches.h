@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launch functions of the small ops: apart from their plans, which need no CUDA header. Each
-   launches the kernel of the launch's card with one argument struct. */
+/* The functions that load and launch kernels: apart from their plans, which need no CUDA header.
+   load: every instantiation; launch: the kernel of the launch's card with one argument struct. */
 #ifndef KERNELS_CUDA_LAUNCHES_H
 #define KERNELS_CUDA_LAUNCHES_H
 #include <stdbool.h>
@@ -19,7 +19,7 @@ extern "C" {
     cudaError_t name##_load(void);
 CUDA_LAUNCH(embed)
 CUDA_LAUNCH(add_norm)
-CUDA_LAUNCH(linear) /* its load, of all three, is in linear.op.c */
+CUDA_LAUNCH(linear) /* its load, in linear.op.c, is that of the next two too */
 CUDA_LAUNCH(gemm)
 CUDA_LAUNCH(slab)
 CUDA_LAUNCH(rope_append)
@@ -33,6 +33,8 @@ CUDA_LAUNCH(kv_copy_block)
 CUDA_LAUNCH(ceilings)
 CUDA_LAUNCH(synth)
 #undef CUDA_LAUNCH
+cudaError_t linear_own_load(void); /* of linear.cu alone */
+cudaError_t attention_load(void);  /* of its three forms */
 #ifdef __cplusplus
 }
 #endif

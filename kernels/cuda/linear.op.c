@@ -78,7 +78,6 @@ int64_t cuda_linear_room(const struct gpu *gpu, const struct step_bounds *bounds
     return r.pad + r.slab + r.sums;
 }
 
-cudaError_t linear_own_load(void);
 cudaError_t linear_load(void) {
     cudaError_t e = linear_own_load();
     if (!e) e = gemm_load();

@@ -2,6 +2,7 @@
 /* The CUDA device's engine over the emulated runtime: decode steps as graphs give the tokens of
    steps without, and of ref; a step neither allocates nor waits; launches a layer; memory is given
    back. */
+#include "base/range.h"
 #include "tests/unit/workloads/drive.h"
 
 /* Of tests/cuda/simt/runtime.h, where the build has it. */
@@ -34,6 +35,17 @@ struct outcome {
     double launches[STEPS];
     int64_t allocations[STEPS], waits[STEPS];
 };
+
+/* How many ranges of the category `step` were closed since range_record. */
+static int steps_named(void) {
+    const struct range_event *events;
+    size_t lost = 0;
+    int unbalanced = 0, n = 0;
+    const size_t n_events = range_recorded(&events, &lost, &unbalanced);
+    assert_true(lost == 0 && unbalanced == 0);
+    for (size_t i = 0; i < n_events; i++) n += events[i].category == RANGE_STEP;
+    return n;
+}
 
 /* Greedy decoding of N_SEQ prompts by whole steps. */
 static void decode(struct device *device, const char *type, const char *activation,
@@ -69,7 +81,9 @@ static void decode(struct device *device, const char *type, const char *activati
         struct simt_counts before = {0}, after = {0};
         if (device->kind->report) device->kind->report(device, 0, NULL, NULL);
         if (simt_counts_get) before = *simt_counts_get();
+        range_record(256);
         assert_int_equal(session_step(s, &err), 0);
+        assert_int_equal(steps_named(), 1); /* run, recorded or replayed */
         if (simt_counts_get) after = *simt_counts_get();
         if (device->kind->report) device->kind->report(device, 1, take_launches, NULL);
         out->launches[i] = told_launches;
@@ -77,6 +91,7 @@ static void decode(struct device *device, const char *type, const char *activati
         out->waits[i] = after.synchronisations - before.synchronisations;
         session_next(s, &s->decode, out->token[i]);
     }
+    range_record(0);
     if (device->kind->sync(device, &err)) fail_msg("%s", err.text);
     inputs_close(&inputs);
     session_close(&s);
