@@ -170,6 +170,7 @@ template <class W, int TILES, int LOADS_AHEAD, scales SCALES>
 static __device__ __forceinline__ void stream(float (&sum)[TILES][4], const linear_args &a,
                                               int tile, const unsigned char *pairs) {
     constexpr int DEPTH = LOADS_AHEAD / W::LOADS, CHUNKS = W::UNIT / CHUNK_COLS;
+    constexpr int AT_ONCE = TILES < 4 ? TILES : 4; /* tiles of x: all 8 would spill */
     constexpr int ROUND = WARPS * DEPTH; /* units from this one to the next in its place */
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
     const int64_t row = int64_t(tile) * FRAG_ROWS + lane / 4;
@@ -218,18 +219,21 @@ static __device__ __forceinline__ void stream(float (&sum)[TILES][4], const line
             for (int c = 0; c < CHUNKS; c++) {
                 const int col = first + c * CHUNK_COLS;
                 if (W::SCALED && left <= col) break;
-                uint4 b[TILES]; /* on their way while codes become an operand */
-#pragma unroll
-                for (int n = 0; n < TILES; n++) b[n] = load_16(x[n] + col);
                 uint32_t operand[8];
                 W::operand(operand, ahead[d], c, pairs);
                 /* The registers of floats are operands themselves: in use until the mmas. */
                 if (W::SCALED) refill(d, c);
 #pragma unroll
-                for (int n = 0; n < TILES; n++) {
-                    float(&to)[4] = W::SCALED ? part[n] : sum[n];
-                    W::mma(to, operand, b[n].x, b[n].y);
-                    W::mma(to, operand + 4, b[n].z, b[n].w);
+                for (int some = 0; some < TILES; some += AT_ONCE) {
+                    uint4 b[AT_ONCE];
+#pragma unroll
+                    for (int n = 0; n < AT_ONCE; n++) b[n] = load_16(x[some + n] + col);
+#pragma unroll
+                    for (int n = 0; n < AT_ONCE; n++) {
+                        float(&to)[4] = W::SCALED ? part[some + n] : sum[some + n];
+                        W::mma(to, operand, b[n].x, b[n].y);
+                        W::mma(to, operand + 4, b[n].z, b[n].w);
+                    }
                 }
                 if (!W::SCALED) refill(d, c);
                 if (SCALES == PER_GROUP) {
@@ -397,5 +401,4 @@ static __device__ __forceinline__ void linear_f32(const linear_args &a) {
     }
 LINEAR_CARDS(KERNEL)
 KERNEL_LAUNCH(linear, LINEAR_CARDS)
-extern "C" cudaError_t linear_own_load(void);
 KERNEL_LOAD(linear_own_load, linear)
