@@ -75,6 +75,12 @@ def hot_loop(code):
     return max(working, key=lambda x: x[:2])[2] if working else None
 
 
+def without_inner_loops(body):
+    """The body without the loops in it."""
+    inner = {j.address for loop in loops(body) if len(loop) < len(body) for j in loop}
+    return [i for i in body if i.address not in inner]
+
+
 # Warp instructions an SM starts in a clock, CUDA C++ Programming Guide (throughput of native arithmetic instructions).
 _ALU = {"IADD3", "LOP3", "SHF", "PRMT", "ISETP", "FSETP", "SEL", "FSEL", "IMNMX", "FMNMX", "VIMNMX", "LEA", "PLOP3", "F2FP", "IABS",
         "SGXT", "BMSK", "I2I", "ISCADD", "P2R", "R2P", "HSETP2", "HMNMX2", "VOTE", "FCHK", "MOV", "VIADD", "VIADDMNMX"}

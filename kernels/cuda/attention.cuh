@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What attention's forms share: places in the cache, and cache types as operands of mma. */
+/* What attention's forms share: places in the cache, splits of keys, and cache types as operands of
+   mma. */
 #ifndef KERNELS_CUDA_ATTENTION_CUH
 #define KERNELS_CUDA_ATTENTION_CUH
 #include "kernels/cuda/attention.h"
@@ -21,12 +22,35 @@ static __device__ __forceinline__ int64_t place(const attention_args &a, int32_t
     return (unit * a.n_kv + head) * a.block + slot;
 }
 
-static __device__ __forceinline__ void put(void *o, int32_t type, int64_t at, float x) {
-    switch (type) {
-    case DT_F32: element::f32::put(o, at, x); break;
-    case DT_F16: element::f16::put(o, at, x); break;
-    default: element::bf16::put(o, at, x);
+/* ---- keys of few rows, split among blocks ---- */
+
+/* A sequence as one KV head sees it: its query rows r, of row r / group of the step and head
+   r % group. */
+struct few_rows {
+    int32_t s, head;
+    int32_t begin, steps, len; // first row in the step, rows, keys
+    int32_t first;             // key that any row sees, rounded down to a tile
+    int32_t splits;
+
+    __device__ __forceinline__ few_rows(const attention_args &a, int32_t s, int32_t head)
+        : s(s), head(head) {
+        begin = a.q_begin[s];
+        steps = a.q_begin[s + 1] - begin;
+        len = a.kv_len[s];
+        const int32_t low = a.window > 0 ? max(0, len - steps - a.window + 1) : 0;
+        first = low / ATTENTION_TILE * ATTENTION_TILE;
+        splits = (len - first + ATTENTION_SPLIT - 1) / ATTENTION_SPLIT;
     }
+    __device__ __forceinline__ bool is_here(const attention_args &a) const {
+        return steps > 0 && steps <= a.few;
+    }
+};
+
+/* Which entry of the workspace is for (sequence, row, query head, split). */
+static __device__ __forceinline__ int64_t part(const attention_decode_args &a, int32_t s,
+                                               int32_t step, int32_t q_head, int32_t split) {
+    const int32_t n_q = a.of.n_kv * a.of.group;
+    return ((int64_t(s) * a.most_rows + step) * n_q + q_head) * a.splits + split;
 }
 
 /* ---- cache types: BYTES of a value, and pairs of them as operands ---- */

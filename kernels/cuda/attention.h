@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention's three forms: what their kernels take, and how a shape becomes launches. decode: few
    query rows per KV head, on tensor cores, keys split among blocks; prefill: many rows of a
-   sequence, on tensor cores; plain: any type and size. A step may need decode and prefill both:
-   each takes the sequences that are its own. */
+   sequence, on tensor cores; plain: any type and size, keys of few rows split too. A step may need
+   decode and prefill both: each takes the sequences that are its own. */
 #ifndef KERNELS_CUDA_ATTENTION_H
 #define KERNELS_CUDA_ATTENTION_H
 #include <stdbool.h>
@@ -33,7 +33,7 @@ struct attention_args { /* of every form; strides in elements */
     float scale_log2; /* of scores, times log2(e): softmax in powers of two */
 };
 
-struct attention_decode_args { /* also of attention_combine, which adds up the splits */
+struct attention_decode_args { /* also of attention_combine, which adds up the splits of both */
     struct attention_args of;
     float *sums;   /* (n_seq, most_rows, query heads, splits, d): of values, weighted */
     float *states; /* the same without d, (largest score, sum of weights) each */
@@ -44,8 +44,8 @@ struct attention_prefill_args {
     struct attention_args of;
 };
 struct attention_plain_args {
-    struct attention_args of;
-    const int32_t *pos, *seq; /* (rows) */
+    struct attention_decode_args parts; /* passes: unused */
+    const int32_t *pos, *seq;           /* (rows) */
     int32_t q_type, kv_type;
 };
 
@@ -62,7 +62,10 @@ bool attention_is_fast(const struct attention_shape *);
 int32_t attention_few(int32_t n_q, int32_t n_kv);
 /* Keys that any of so many last rows of a sequence see. */
 int32_t attention_seen(const struct attention_shape *, int32_t rows);
-int32_t attention_splits(const struct attention_shape *); /* most of one sequence */
+/* Whether a sequence may have as few rows as are decode's: not where all have the most. */
+bool attention_some_are_few(const struct attention_shape *);
+/* Most of one sequence; 1 where heads are such that their sums cannot be added by fours. */
+int32_t attention_splits(const struct attention_shape *);
 int32_t attention_passes(
     const struct attention_shape *); /* of decode, over the rows of a KV head */
 /* Floats of decode's partial sums, or of their states; 0 where one split is enough. */

@@ -98,10 +98,37 @@ static struct attention_args args_of(const struct attention_shape *s, const stru
     };
 }
 
+/* What the forms that split keys take; false: the step is larger than planned. */
+static bool parts_of(struct cuda *c, const struct attention_shape *s,
+                     const struct attention_args *of, struct attention_decode_args *args) {
+    const int64_t sums = attention_part_floats(s, false), states = attention_part_floats(s, true);
+    const struct cuda_room *room = &c->room[OP_ATTENTION];
+    *args = (struct attention_decode_args){
+        .of = *of,
+        .most_rows = s->most_q < of->few ? s->most_q : of->few,
+        .splits = attention_splits(s),
+        .passes = attention_passes(s),
+    };
+    if (!cuda_expects(c, (sums + states) * (int64_t)sizeof(float) <= room->bytes,
+                      "attention: a step larger than planned"))
+        return false;
+    if (states > 0) {
+        args->sums = room->data;
+        args->states = args->sums + sums;
+    }
+    return true;
+}
+
+static void combine(struct cuda *c, const struct attention_shape *s,
+                    const struct attention_decode_args *args) {
+    struct launch l;
+    attention_combine_plan(&c->gpu, s, &l);
+    if (l.card) cuda_launched(c, &l, attention_decode_launch(&l, c->stream, c->params.pdl, args));
+}
+
 static void plain(struct cuda *c, const struct attention_shape *s, const struct attention_args *of,
                   const struct step *step) {
-    const struct attention_plain_args args = {
-        .of = *of,
+    struct attention_plain_args args = {
         .pos = step->pos,
         .seq = step->seq,
         .q_type = (int32_t)s->q_type,
@@ -109,7 +136,9 @@ static void plain(struct cuda *c, const struct attention_shape *s, const struct 
     };
     struct launch l;
     attention_plain_plan(&c->gpu, s, &l);
-    if (l.card) cuda_launched(c, &l, attention_plain_launch(&l, c->stream, c->params.pdl, &args));
+    if (!l.card || !parts_of(c, s, of, &args.parts)) return;
+    cuda_launched(c, &l, attention_plain_launch(&l, c->stream, c->params.pdl, &args));
+    combine(c, s, &args.parts);
 }
 
 static void prefill(struct cuda *c, const struct attention_shape *s,
@@ -122,27 +151,12 @@ static void prefill(struct cuda *c, const struct attention_shape *s,
 
 static void decode(struct cuda *c, const struct attention_shape *s,
                    const struct attention_args *of) {
-    const int64_t sums = attention_part_floats(s, false), states = attention_part_floats(s, true);
-    const struct cuda_room *room = &c->room[OP_ATTENTION];
-    struct attention_decode_args args = {
-        .of = *of,
-        .most_rows = s->most_q < of->few ? s->most_q : of->few,
-        .splits = attention_splits(s),
-        .passes = attention_passes(s),
-    };
+    struct attention_decode_args args;
     struct launch l;
     attention_decode_plan(&c->gpu, s, &l);
-    if (!l.card) return;
-    if (!cuda_expects(c, (sums + states) * (int64_t)sizeof(float) <= room->bytes,
-                      "attention: a step larger than planned"))
-        return;
-    if (states > 0) {
-        args.sums = room->data;
-        args.states = args.sums + sums;
-    }
+    if (!l.card || !parts_of(c, s, of, &args)) return;
     cuda_launched(c, &l, attention_decode_launch(&l, c->stream, c->params.pdl, &args));
-    attention_combine_plan(&c->gpu, s, &l);
-    if (l.card) cuda_launched(c, &l, attention_decode_launch(&l, c->stream, c->params.pdl, &args));
+    combine(c, s, &args);
 }
 
 void cuda_attention(struct device *device, struct tensor *o, const struct tensor *q,

@@ -14,6 +14,12 @@ bool attention_is_fast(const struct attention_shape *s) {
 
 int32_t attention_few(int32_t n_q, int32_t n_kv) { return most(1, 16 / (n_q / n_kv)); }
 
+bool attention_some_are_few(const struct attention_shape *s) {
+    const bool all_long =
+        s->most_q > attention_few(s->n_q, s->n_kv) && s->n_row == (int64_t)s->n_seq * s->most_q;
+    return s->n_row > 0 && !all_long;
+}
+
 int32_t attention_seen(const struct attention_shape *s, int32_t rows) {
     const bool all = s->window == 0 || s->window >= s->most_kv;
     return all ? s->most_kv : least(s->most_kv, s->window + rows - 1);
@@ -23,6 +29,7 @@ static int32_t splits_of(int32_t keys) { return (keys + ATTENTION_SPLIT - 1) / A
 
 /* A window's first tile may begin up to 15 keys before it. */
 int32_t attention_splits(const struct attention_shape *s) {
+    if (s->d % 4 != 0 || s->d > 256) return 1; /* plain's alone */
     const int32_t rows = least(s->most_q, attention_few(s->n_q, s->n_kv));
     if (s->window == 0 || s->window >= s->most_kv) return splits_of(s->most_kv);
     return least(splits_of(s->most_kv), splits_of(s->window + rows - 1 + ATTENTION_TILE - 1));

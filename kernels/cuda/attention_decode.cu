@@ -9,8 +9,9 @@
    lane's values of two keys, in pairs, are operand A = V^T.
 
    So nothing passes through shuffles or shared memory but maxima, factors when one grows, and where
-   each key lies: all 128 places of a warp are looked up at once, before its loop, so that any block
-   size costs the same. Four warps make a split of 512 keys; splits meet in attention_combine. */
+   each key lies, with its scales: all 128 places of a warp are looked up at once, before its loop,
+   so that any block size costs the same. Four warps make a split of 512 keys; splits meet in
+   attention_combine. */
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_decode.card.h"
 #include "kernels/cuda/table.cuh"
@@ -18,28 +19,6 @@
 namespace attention {
 
 constexpr int TILE = ATTENTION_TILE, WARPS = 4, KEYS_OF_WARP = ATTENTION_SPLIT / WARPS;
-
-/* A sequence as one KV head sees it: its query rows r, of row r / group of the step and head
-   r % group. */
-struct few_rows {
-    int32_t s, head;
-    int32_t begin, steps, len; // first row in the step, rows, keys
-    int32_t first;             // key that any row sees, rounded down to a tile
-    int32_t splits;
-
-    __device__ __forceinline__ few_rows(const attention_args &a, int32_t s, int32_t head)
-        : s(s), head(head) {
-        begin = a.q_begin[s];
-        steps = a.q_begin[s + 1] - begin;
-        len = a.kv_len[s];
-        const int32_t low = a.window > 0 ? max(0, len - steps - a.window + 1) : 0;
-        first = low / TILE * TILE;
-        splits = (len - first + ATTENTION_SPLIT - 1) / ATTENTION_SPLIT;
-    }
-    __device__ __forceinline__ bool is_here(const attention_args &a) const {
-        return steps > 0 && steps <= a.few;
-    }
-};
 
 /* Places of a warp's keys in the cache, all at once; keys past the end stand for the last one. */
 static __device__ __forceinline__ void find_places(int64_t *places, const attention_args &a,
@@ -72,21 +51,19 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
 
     const attention_args &a;
     const int64_t *places; // of this warp's keys, which count from its first one
+    float *scales;         // of the same keys, then of their values, where they have some
     const int g, t;
-    int high[NT];                // last key that row g of the tile sees
-    int first_clear, last_clear; // tiles between them: every row sees every key
+    int high[NT]; // last key that row g of the tile sees
     uint32_t q[NT][STEPS][2];
     uint32_t k[2][K_WORDS], v[4][V_WORDS];
-    float k_scale[4], v_scale[4];
     float m[NT], l[NT], o[NT][STEPS][4];
 
     __device__ __forceinline__ int d() const { return EXACT ? D : a.d; }
 
     __device__ __forceinline__ decoder(const attention_args &a, const few_rows &r, int first_row,
-                                       const int64_t *places, int from)
-        : a(a), places(places), g(int(threadIdx.x) % 32 / 4), t(int(threadIdx.x) % 4) {
-        first_clear = a.window > 0 ? r.len - a.window - from : 0;
-        last_clear = r.len - r.steps + 1 - TILE - from;
+                                       int64_t *places, int from)
+        : a(a), places(places), scales(reinterpret_cast<float *>(places + KEYS_OF_WARP)),
+          g(int(threadIdx.x) % 32 / 4), t(int(threadIdx.x) % 4) {
 #pragma unroll
         for (int i = 0; i < NT; i++) {
             const int row = first_row + 8 * i + g, step = row / a.group;
@@ -133,6 +110,27 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
         }
     }
 
+    /* Scales of all keys, before the loop: in it their addresses cost more than the codes'. A key's
+       already has the factor of its score. */
+    __device__ __forceinline__ void find_scales() {
+#pragma unroll
+        for (int i = 0; i < KEYS_OF_WARP; i += 32) {
+            const int at = i + 4 * g + t;
+            scales[at] = a.k_scale[places[at]] * a.scale_log2;
+            scales[KEYS_OF_WARP + at] = a.v_scale[places[at]];
+        }
+        __syncwarp();
+    }
+    /* Of the four keys whose scores a lane has, or with KEYS_OF_WARP more of their values. */
+    __device__ __forceinline__ void own_scales(float (&x)[4], int at) const {
+#pragma unroll
+        for (int j = 0; j < 4; j += 2) {
+            const float2 two = *reinterpret_cast<const float2 *>(scales + at + own_key(j));
+            x[j] = two.x;
+            x[j + 1] = two.y;
+        }
+    }
+
     /* The four keys whose scores a lane has. */
     __device__ __forceinline__ int own_key(int j) const { return 2 * t + j % 2 + 8 * (j / 2); }
 
@@ -141,10 +139,6 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
         for (int j = 0; j < 4; j++) {
             const int64_t slot = places[at + own_key(j)];
             const char *from = static_cast<const char *>(a.v) + slot * (d() * T::BYTES);
-            if (T::SCALED) {
-                k_scale[j] = a.k_scale[slot];
-                v_scale[j] = a.v_scale[slot];
-            }
 #pragma unroll
             for (int c = 0; c < V_WORDS / V_LOAD; c++) {
                 const int dim = c * 8 * V_DIMS + g * V_DIMS;
@@ -168,7 +162,8 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
 
     /* x[i][j]: of row g of tile i with key own_key(j). */
     __device__ __forceinline__ void scores(float (&x)[NT][4], int at) const {
-        float s[2][4] = {};
+        float s[2][4] = {}, k_scale[4] = {a.scale_log2, a.scale_log2, a.scale_log2, a.scale_log2};
+        if constexpr (T::SCALED) own_scales(k_scale, at);
 #pragma unroll
         for (int n = 0; n < 2; n++) {
 #pragma unroll
@@ -185,14 +180,11 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
                        NT > 1 ? q[NT - 1][i][1] : 0, b0, b1);
             }
         }
-        const bool edge = at < first_clear || at > last_clear;
 #pragma unroll
         for (int i = 0; i < NT; i++) {
+            const bool edge = at + TILE - 1 > high[i] || (a.window > 0 && at <= high[i] - a.window);
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                x[i][j] = s[j / 2][2 * i + j % 2] * a.scale_log2;
-                if (T::SCALED) x[i][j] *= k_scale[j];
-            }
+            for (int j = 0; j < 4; j++) x[i][j] = s[j / 2][2 * i + j % 2] * k_scale[j];
             if (edge) {
 #pragma unroll
                 for (int j = 0; j < 4; j++) {
@@ -223,8 +215,8 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
     }
 
     /* Weights of this tile's keys, as operand B: p[i] are keys 0 ... 7 and 8 ... 15. */
-    __device__ __forceinline__ void weights(uint32_t (&p)[NT][2], float (&x)[NT][4]) {
-        float most[NT];
+    __device__ __forceinline__ void weights(uint32_t (&p)[NT][2], float (&x)[NT][4], int at) {
+        float most[NT], v_scale[4];
         bool grew = false;
 #pragma unroll
         for (int i = 0; i < NT; i++) {
@@ -234,6 +226,7 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
             grew |= most[i] > m[i];
         }
         if (__any_sync(ALL, grew)) raise(most);
+        if constexpr (T::SCALED) own_scales(v_scale, KEYS_OF_WARP + at);
 #pragma unroll
         for (int i = 0; i < NT; i++) {
 #pragma unroll
@@ -278,6 +271,7 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
     __device__ __forceinline__ void run(int keys) {
         constexpr bool AHEAD = D <= 128;
         if (AHEAD && keys > 0) load_keys(0);
+        if constexpr (T::SCALED) find_scales();
         for (int at = 0; at < keys; at += TILE) {
             float x[NT][4];
             uint32_t p[NT][2];
@@ -290,7 +284,7 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
                 load_values(at);
             else if (at + TILE < keys)
                 load_keys(at + TILE);
-            weights(p, x);
+            weights(p, x, at);
             add_values(p);
         }
     }
@@ -318,11 +312,28 @@ template <class T, int D, int ROWS, bool EXACT> struct decoder {
     }
 };
 
-/* Which entry of the workspace is for (sequence, row, query head, split). */
-static __device__ __forceinline__ int64_t part(const attention_decode_args &a, int32_t s,
-                                               int32_t step, int32_t q_head, int32_t split) {
-    const int32_t n_q = a.of.n_kv * a.of.group;
-    return ((int64_t(s) * a.most_rows + step) * n_q + q_head) * a.splits + split;
+/* Each warp's share of the split, left in shared memory. false: there is nothing to do. */
+template <class T, int D, int ROWS, bool EXACT>
+static __device__ __forceinline__ bool keep_sums(const attention_decode_args &args, int split,
+                                                 int first_row, float *sums, float *states) {
+    const attention_args &a = args.of;
+    const few_rows r(a, int(blockIdx.z), int(blockIdx.y) / args.passes);
+    if (!r.is_here(a) || split >= r.splits || first_row >= r.steps * a.group) return false;
+    const int warp = int(threadIdx.x) / 32;
+    using warps = decoder<T, D, ROWS, EXACT>;
+    float *own = sums + warp * ROWS * warps::PITCH;
+    const int from = r.first + split * ATTENTION_SPLIT + warp * KEYS_OF_WARP;
+    /* Until its sums lie there, a warp keeps the places and scales of its keys there. */
+    static_assert(ROWS * warps::PITCH * 4 >= KEYS_OF_WARP * (T::SCALED ? 16 : 8) && ROWS % 4 == 0,
+                  "they fit, at multiples of 16 bytes");
+    int64_t *places = reinterpret_cast<int64_t *>(own);
+    find_places(places, a, r, from);
+    __syncwarp();
+    warps of_warp(a, r, first_row, places, from);
+    of_warp.run(min(KEYS_OF_WARP, r.len - from));
+    __syncwarp();
+    of_warp.leave(own, states + warp * ROWS * 2);
+    return true;
 }
 
 template <class T, int D, int ROWS, bool EXACT>
@@ -331,27 +342,13 @@ static __device__ __forceinline__ void decode(const attention_decode_args &args)
     pdl_launch();
     pdl_wait();
     const int split = int(blockIdx.x), first_row = int(blockIdx.y) % args.passes * ROWS;
-    const few_rows r(a, int(blockIdx.z), int(blockIdx.y) / args.passes);
-    const int rows = min(ROWS, r.steps * a.group - first_row);
-    if (!r.is_here(a) || split >= r.splits || rows <= 0) return;
-
     using warps = decoder<T, D, ROWS, EXACT>;
     constexpr int PITCH = warps::PITCH;
     float *sums = dynamic_shared<float>(), *states = sums + WARPS * ROWS * PITCH;
-    const int warp = int(threadIdx.x) / 32;
-    {
-        float *own = sums + warp * ROWS * PITCH;
-        const int from = r.first + split * ATTENTION_SPLIT + warp * KEYS_OF_WARP;
-        /* Until its sums lie there, a warp keeps the places of its keys there. */
-        static_assert(ROWS * PITCH * 4 >= KEYS_OF_WARP * 8 && ROWS % 2 == 0, "they fit");
-        int64_t *places = reinterpret_cast<int64_t *>(own);
-        find_places(places, a, r, from);
-        __syncwarp();
-        warps of_warp(a, r, first_row, places, from);
-        of_warp.run(min(KEYS_OF_WARP, r.len - from));
-        __syncwarp();
-        of_warp.leave(own, states + warp * ROWS * 2);
-    }
+    if (!keep_sums<T, D, ROWS, EXACT>(args, split, first_row, sums, states)) return;
+    /* Made again (from the L1 cache): in the loop its registers are needed. */
+    const few_rows r(a, int(blockIdx.z), int(blockIdx.y) / args.passes);
+    const int rows = min(ROWS, r.steps * a.group - first_row);
     __syncthreads();
 
     const int d = EXACT ? D : a.d;
@@ -370,8 +367,9 @@ static __device__ __forceinline__ void decode(const attention_decode_args &args)
         const int step = (first_row + row) / a.group;
         const int q_head = r.head * a.group + (first_row + row) % a.group;
         if (r.splits == 1) {
-            put(a.o, a.o_type, int64_t(r.begin + step) * a.o_stride + int64_t(q_head) * d + dim,
-                sum / total);
+            element::any::put(a.o, a.o_type,
+                              int64_t(r.begin + step) * a.o_stride + int64_t(q_head) * d + dim,
+                              sum / total);
             continue;
         }
         const int64_t to = part(args, r.s, step, q_head, split);
@@ -433,8 +431,9 @@ static __device__ __forceinline__ void combine(const attention_decode_args &args
         total += by * states[2 * n + 1];
         sum += by * sums[n * a.d + i];
     }
-    put(a.o, a.o_type, int64_t(r.begin + step) * a.o_stride + int64_t(q_head) * a.d + i,
-        sum / total);
+    element::any::put(a.o, a.o_type,
+                      int64_t(r.begin + step) * a.o_stride + int64_t(q_head) * a.d + i,
+                      sum / total);
 }
 
 } // namespace attention

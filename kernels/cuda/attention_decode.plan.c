@@ -35,18 +35,11 @@ int32_t attention_passes(const struct attention_shape *s) {
     return (rows_of(s) + rows - 1) / rows;
 }
 
-/* Not where every sequence has more rows than decode takes. */
-static bool wanted(const struct attention_shape *s) {
-    const bool all_long =
-        s->most_q > attention_few(s->n_q, s->n_kv) && s->n_row == (int64_t)s->n_seq * s->most_q;
-    return attention_is_fast(s) && s->n_row > 0 && !all_long;
-}
-
 void attention_decode_plan(const struct gpu *gpu, const struct attention_shape *s,
                            struct launch *l) {
     (void)gpu;
     *l = (struct launch){.card = NULL};
-    if (!wanted(s)) return;
+    if (!attention_is_fast(s) || !attention_some_are_few(s)) return;
     const int32_t splits = attention_splits(s);
     const double parts =
         4.0 * (double)(attention_part_floats(s, false) + attention_part_floats(s, true));
@@ -63,7 +56,7 @@ void attention_combine_plan(const struct gpu *gpu, const struct attention_shape 
                             struct launch *l) {
     (void)gpu;
     *l = (struct launch){.card = NULL};
-    if (!wanted(s) || attention_splits(s) <= 1) return;
+    if (!attention_some_are_few(s) || attention_splits(s) <= 1) return;
     const int32_t rows = least(s->most_q, attention_few(s->n_q, s->n_kv));
     const double floats =
         (double)(attention_part_floats(s, false) + attention_part_floats(s, true));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of any types and any head size, in f32: a block for each (row, query head), whose warps
-   take 32 keys at a time, a key a lane for the scores and a dim a lane for the values. */
+   take 32 keys at a time, a key a lane for the scores and a dim a lane for the values. Of a
+   sequence with few rows a block takes one split of 512 keys, as the decode form does: a step at
+   long context then fills the machine, and attention_combine adds up. */
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_plain.card.h"
 #include "kernels/cuda/table.cuh"
@@ -8,12 +10,7 @@
 namespace attention {
 
 static __device__ __forceinline__ float get(const void *p, int32_t type, int64_t at) {
-    switch (type) {
-    case DT_F32: return element::f32::get(p, at);
-    case DT_F16: return element::f16::get(p, at);
-    case DT_BF16: return element::bf16::get(p, at);
-    default: return static_cast<const int8_t *>(p)[at];
-    }
+    return type == DT_I8 ? static_cast<const int8_t *>(p)[at] : element::any::get(p, type, at);
 }
 
 static __device__ __forceinline__ float over_lanes_most(float x) {
@@ -27,10 +24,10 @@ static __device__ __forceinline__ float over_lanes_sum(float x) {
 
 static __device__ __forceinline__ float score(const float *query, const attention_plain_args &args,
                                               int64_t place) {
-    const int32_t d = args.of.d;
+    const int32_t d = args.parts.of.d;
     float sum = 0;
-    for (int i = 0; i < d; i++) sum += query[i] * get(args.of.k, args.kv_type, place * d + i);
-    return args.of.k_scale ? sum * args.of.k_scale[place] : sum;
+    for (int i = 0; i < d; i++) sum += query[i] * get(args.parts.of.k, args.kv_type, place * d + i);
+    return args.parts.of.k_scale ? sum * args.parts.of.k_scale[place] : sum;
 }
 
 struct shared { // of one warp, but the query
@@ -43,7 +40,7 @@ struct shared { // of one warp, but the query
 static __device__ __forceinline__ void add_tile(const attention_plain_args &args,
                                                 const struct shared &here, int32_t s, int32_t head,
                                                 int32_t first, int32_t last, float &m, float &l) {
-    const attention_args &a = args.of;
+    const attention_args &a = args.parts.of;
     const int lane = threadIdx.x % 32, n = min(32, last - first + 1);
     const int64_t own = place(a, s, head, first + min(lane, n - 1));
     const float x = lane < n ? score(here.query, args, own) : NOTHING;
@@ -67,13 +64,19 @@ static __device__ __forceinline__ void add_tile(const attention_plain_args &args
 template <int THREADS>
 static __device__ __forceinline__ void plain(const attention_plain_args &args) {
     constexpr int WARPS = THREADS / 32;
-    const attention_args &a = args.of;
+    const attention_args &a = args.parts.of;
     pdl_launch();
     pdl_wait();
     const int64_t row = blockIdx.x;
     const int32_t q_head = int(blockIdx.y), head = q_head / a.group;
     const int32_t s = args.seq[row], last = args.pos[row];
     const int32_t low = a.window > 0 ? max(0, last - a.window + 1) : 0;
+    const few_rows r(a, s, head);
+    const bool is_split = args.parts.splits > 1 && r.is_here(a) && r.splits > 1;
+    const int split = int(blockIdx.z);
+    if (split >= (is_split ? r.splits : 1)) return;
+    const int32_t begin = is_split ? max(low, r.first + split * ATTENTION_SPLIT) : low;
+    const int32_t end = is_split ? min(last, r.first + (split + 1) * ATTENTION_SPLIT - 1) : last;
     const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
 
     int64_t *places = dynamic_shared<int64_t>();
@@ -86,8 +89,8 @@ static __device__ __forceinline__ void plain(const attention_plain_args &args) {
     __syncthreads();
 
     float m = NOTHING, l = 0;
-    for (int32_t first = low + 32 * warp; first <= last; first += THREADS)
-        add_tile(args, here, s, head, first, last, m, l);
+    for (int32_t first = begin + 32 * warp; first <= end; first += THREADS)
+        add_tile(args, here, s, head, first, end, m, l);
     l = over_lanes_sum(l);
     if (lane == 0) {
         states[2 * warp] = m;
@@ -101,10 +104,19 @@ static __device__ __forceinline__ void plain(const attention_plain_args &args) {
         by[w] = exp2_fast((states[2 * w] - most) * a.scale_log2);
         total += by[w] * states[2 * w + 1];
     }
+    const int64_t to = part(args.parts, s, int(row) - r.begin, q_head, split);
+    if (is_split && threadIdx.x == 0) { /* in powers of two, as the combine kernel wants them */
+        args.parts.states[2 * to] = most * a.scale_log2;
+        args.parts.states[2 * to + 1] = total;
+    }
     for (int i = int(threadIdx.x); i < a.d; i += THREADS) {
         float sum = 0;
         for (int w = 0; w < WARPS; w++) sum += by[w] * sums[w * a.d + i];
-        put(a.o, a.o_type, row * a.o_stride + int64_t(q_head) * a.d + i, sum / total);
+        if (is_split) {
+            args.parts.sums[to * a.d + i] = sum;
+            continue;
+        }
+        element::any::put(a.o, a.o_type, row * a.o_stride + int64_t(q_head) * a.d + i, sum / total);
     }
 }
 

@@ -45,6 +45,10 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
     static constexpr int PIECES = D / 8;                // 16-byte pieces of a row in shared memory
     static constexpr int RUN = KEYS * PIECES / THREADS; // rows of a tile that a thread copies
     static_assert(8 % RUN == 0 && KEYS % 16 == 0, "a run never crosses 8 positions");
+    /* Of the queries, as many steps of 16 columns as registers have room for beside sums and
+       scores; the others are read from shared memory again for each tile. */
+    static constexpr int ROOM = (196 - MT * (D / 2 + KEYS / 2)) / (4 * MT);
+    static constexpr int KEPT = ROOM < D / 16 ? ROOM : D / 16;
 
     const attention_args &a;
     const many_rows &r;
@@ -58,6 +62,7 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
     const int to;             // where a thread's run goes
     float m[MT][2], l[MT][2]; // of rows g and g + 8
     float s[MT][KEYS / 8][4], o[MT][PIECES][4];
+    uint32_t q[MT][KEPT + 1][4]; // the last: of the step at hand
 
     __device__ __forceinline__ prefiller(const attention_args &a, const many_rows &r, int32_t head)
         : a(a), r(r), head(head), warp(int(threadIdx.x) / 32), lane(int(threadIdx.x) % 32),
@@ -166,6 +171,9 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
     static __device__ __forceinline__ float *scale(int i) {
         return reinterpret_cast<float *>(shared(SCALES_AT)) + i;
     }
+    static __device__ __forceinline__ float2 two_scales(int i) {
+        return *reinterpret_cast<const float2 *>(scale(i));
+    }
     __device__ __forceinline__ void fetch_keys(int first) {
         run_place = place_of(min(first + run, r.len - 1));
         fetch(K_AT, a.k, first);
@@ -184,6 +192,13 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
 
     /* ---- a tile ---- */
 
+    /* Columns 16 c ... of the warp's queries. */
+    __device__ __forceinline__ void load_queries(int to, int c) {
+#pragma unroll
+        for (int i = 0; i < MT; i++)
+            ldmatrix_x4(q[i][to], shared(further(by_16, 2 * c) + (warp * MT + i) * 16 * PITCH));
+    }
+
     __device__ __forceinline__ void scores() {
 #pragma unroll
         for (int i = 0; i < MT; i++)
@@ -193,31 +208,29 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
                 for (int e = 0; e < 4; e++) s[i][n][e] = 0;
 #pragma unroll
         for (int c = 0; c < D / 16; c++) {
-            uint32_t x[MT][4];
-#pragma unroll
-            for (int i = 0; i < MT; i++)
-                ldmatrix_x4(x[i], shared(further(by_16, 2 * c) + (warp * MT + i) * 16 * PITCH));
+            if (c >= KEPT) load_queries(KEPT, c);
 #pragma unroll
             for (int n = 0; n < KEYS / 16; n++) {
                 uint32_t y[4];
                 ldmatrix_x4(y, shared(further(by_8, 2 * c) + K_AT + n * 16 * PITCH));
 #pragma unroll
                 for (int i = 0; i < MT; i++) {
-                    T::mma(s[i][2 * n], x[i][0], x[i][1], x[i][2], x[i][3], y[0], y[1]);
-                    T::mma(s[i][2 * n + 1], x[i][0], x[i][1], x[i][2], x[i][3], y[2], y[3]);
+                    const uint32_t(&x)[4] = q[i][c < KEPT ? c : KEPT];
+                    T::mma(s[i][2 * n], x[0], x[1], x[2], x[3], y[0], y[1]);
+                    T::mma(s[i][2 * n + 1], x[0], x[1], x[2], x[3], y[2], y[3]);
                 }
             }
         }
         if (T::SCALED) {
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++) {
-                const float even = *scale(8 * n + 2 * t), odd = *scale(8 * n + 2 * t + 1);
+                const float2 by = two_scales(8 * n + 2 * t);
 #pragma unroll
                 for (int i = 0; i < MT; i++) {
-                    s[i][n][0] *= even;
-                    s[i][n][1] *= odd;
-                    s[i][n][2] *= even;
-                    s[i][n][3] *= odd;
+                    s[i][n][0] *= by.x;
+                    s[i][n][1] *= by.y;
+                    s[i][n][2] *= by.x;
+                    s[i][n][3] *= by.y;
                 }
             }
         }
@@ -256,14 +269,24 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
         }
 #pragma unroll
         for (int n = 0; n < KEYS / 8; n++) {
-            float x = exp2_fast(fmaf(s[i][n][2 * h], a.scale_log2, -base));
-            float y = exp2_fast(fmaf(s[i][n][2 * h + 1], a.scale_log2, -base));
+            float &x = s[i][n][2 * h], &y = s[i][n][2 * h + 1];
+            x = exp2_fast(fmaf(x, a.scale_log2, -base));
+            y = exp2_fast(fmaf(y, a.scale_log2, -base));
             l[i][h] += x + y;
-            if (T::SCALED) {
-                x *= *scale(KEYS + 8 * n + 2 * t);
-                y *= *scale(KEYS + 8 * n + 2 * t + 1);
-            }
-            p[i][n][h] = T::pack(x, y);
+            if (!T::SCALED) p[i][n][h] = T::pack(x, y);
+        }
+    }
+
+    /* With the scales of values, of which a lane reads each once. */
+    __device__ __forceinline__ void scale_weights(uint32_t (&p)[MT][KEYS / 8][2]) {
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++) {
+            const float2 by = two_scales(KEYS + 8 * n + 2 * t);
+#pragma unroll
+            for (int i = 0; i < MT; i++)
+#pragma unroll
+                for (int h = 0; h < 2; h++)
+                    p[i][n][h] = T::pack(s[i][n][2 * h] * by.x, s[i][n][2 * h + 1] * by.y);
         }
     }
 
@@ -297,6 +320,7 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
             weights(p, i, 0);
             weights(p, i, 1);
         }
+        if constexpr (T::SCALED) scale_weights(p);
         add_values(p);
     }
 
@@ -308,6 +332,11 @@ template <class T, int D, int KEYS, int MT> struct prefiller {
         const int clear_end = r.position + 1 - KEYS;
         int first = low / KEYS * KEYS;
         fetch_keys(first);
+        if constexpr (KEPT > 0) {
+            arrived();
+#pragma unroll
+            for (int c = 0; c < KEPT; c++) load_queries(c, c);
+        }
         while (first < end) {
             for (; first >= clear && first <= clear_end; first += KEYS) tile<false>(first, end);
             if (first < end) tile<true>(first, end);

@@ -4,6 +4,7 @@
 #ifndef KERNELS_CUDA_ELEMENTS_CUH
 #define KERNELS_CUDA_ELEMENTS_CUH
 #include "kernels/cuda/ptx.cuh"
+#include "kernels/dtype.h"
 
 namespace element {
 /* A type of 16 bits, from the conversions of its pairs. */
@@ -24,8 +25,8 @@ template <class Pair> struct sixteen {
     }
     static __device__ __forceinline__ void store(void *p, int64_t at, const float (&x)[8]) {
         store_16(static_cast<uint16_t *>(p) + at,
-                 make_uint4(Pair::pack(x[0], x[1]), Pair::pack(x[2], x[3]),
-                            Pair::pack(x[4], x[5]), Pair::pack(x[6], x[7])));
+                 make_uint4(Pair::pack(x[0], x[1]), Pair::pack(x[2], x[3]), Pair::pack(x[4], x[5]),
+                            Pair::pack(x[6], x[7])));
     }
     static __device__ __forceinline__ float get(const void *p, int64_t at) {
         return Pair::low(static_cast<const uint16_t *>(p)[at]);
@@ -82,6 +83,45 @@ struct f32 {
         static_cast<float *>(p)[at] = x;
     }
 };
+
+/* A type known only when the kernel runs, for all threads alike. What differs is a few conversions:
+   cheaper than a kernel for each where latency or memory bounds it. */
+namespace any {
+using eight = f32::eight; /* high: of f32 only */
+static __device__ __forceinline__ eight load(const void *p, int32_t type, int64_t at) {
+    if (type == DT_F32) return f32::load(p, at);
+    return {load_16(static_cast<const uint16_t *>(p) + at), make_uint4(0, 0, 0, 0)};
+}
+static __device__ __forceinline__ void floats(float (&x)[8], int32_t type, eight v) {
+    switch (type) {
+    case DT_F32: f32::floats(x, v); break;
+    case DT_F16: f16::floats(x, {v.low}); break;
+    default: bf16::floats(x, {v.low});
+    }
+}
+static __device__ __forceinline__ void store(void *p, int32_t type, int64_t at,
+                                             const float (&x)[8]) {
+    switch (type) {
+    case DT_F32: f32::store(p, at, x); break;
+    case DT_F16: f16::store(p, at, x); break;
+    default: bf16::store(p, at, x);
+    }
+}
+static __device__ __forceinline__ float get(const void *p, int32_t type, int64_t at) {
+    switch (type) {
+    case DT_F32: return f32::get(p, at);
+    case DT_F16: return f16::get(p, at);
+    default: return bf16::get(p, at);
+    }
+}
+static __device__ __forceinline__ void put(void *p, int32_t type, int64_t at, float x) {
+    switch (type) {
+    case DT_F32: f32::put(p, at, x); break;
+    case DT_F16: f16::put(p, at, x); break;
+    default: bf16::put(p, at, x);
+    }
+}
+} // namespace any
 } // namespace element
 
 #endif

@@ -22,12 +22,7 @@ static __device__ __forceinline__ float with_bias(const linear_out &out, int col
 }
 
 static __device__ __forceinline__ void put(const linear_out &out, int row, int column, float v) {
-    const int64_t at = int64_t(row) * out.stride + column;
-    switch (out.type) {
-    case DT_BF16: element::bf16::put(out.y, at, v); break;
-    case DT_F16: element::f16::put(out.y, at, v); break;
-    default: element::f32::put(out.y, at, v);
-    }
+    element::any::put(out.y, out.type, int64_t(row) * out.stride + column, v);
 }
 
 /* Columns `column` and the next; only where out.pairs, and column is even. */

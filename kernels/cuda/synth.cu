@@ -80,12 +80,7 @@ static __device__ __forceinline__ void floats(const synth_args &a) {
     if (col >= a.cols) return;
     float v[PIECE];
     make(a, source_of(a, row), col, v);
-    const int64_t at = int64_t(row) * a.cols + col;
-    switch (a.type) {
-    case DT_BF16: element::bf16::store(a.data, at, v); break;
-    case DT_F16: element::f16::store(a.data, at, v); break;
-    default: element::f32::store(a.data, at, v);
-    }
+    element::any::store(a.data, a.type, int64_t(row) * a.cols + col, v);
 }
 
 /* ---- scales of rows and parts ---- */

@@ -86,6 +86,22 @@ def broken_promises(cards, with_code):
         slow = [cuda_sass.Instruction(local[0].address, "", "MUFU.EX2", "R1, R1")] * 400
         row = cuda_gates.measure(card, 90, H200, resources, code[:at] + slow + code[at:])
         check(any("of memory's time" in b for b in row.broken), "a busy pipe is not found")
+        prefill(cards)
+
+
+def prefill(cards):
+    """Shared memory's time counts, but not in a loop within the loop, which runs instead of what is counted."""
+    card = next(c for c in cards if c.name == "attention_prefill_bf16_64")
+    source = cuda_build.SOURCE / "kernels/cuda/attention_prefill.cu"
+    resources = cuda_sass.resources(cuda_build.cubin(source, 90)[1])[card.name]
+    code = cuda_sass.functions(cuda_build.listing(source, 90))[card.name]
+    first = cuda_sass.without_inner_loops(cuda_sass.hot_loop(code))[0]
+    inner = min(cuda_sass.loops(cuda_sass.hot_loop(code)), key=len)[0]
+    for where, found in ((first, True), (inner, False)):
+        more = [cuda_sass.Instruction(where.address, "", "LDS.128", "R1, [R1]")] * 40
+        at = code.index(where) + 1
+        row = cuda_gates.measure(card, 90, H200, resources, code[:at] + more + code[at:])
+        check(any("of tensor time" in b for b in row.broken) == found, f"loads from shared memory at {where}: {row.broken}")
 
 
 def listed_by_bench(cards):
@@ -109,9 +125,10 @@ def kernels(cards, with_code):
     cuda_gates.print_table(rows)
     failed.extend(wrong)
     failed.extend(f"{r.card.name} (sm_{r.arch}): {b}" for r in rows for b in r.broken)
-    names = {c.name for c in cards}
-    for (name, arch), gates in cuda_gates.EXCEPTIONS.items():
-        check(name in names and all(reason for _, reason in gates.values()), f"the exception {name} {arch} is of no kernel")
+    prefill = {(c.type, c.d) for c in cards if c.op == "attention_prefill"}
+    for kind, (_, _, reason) in cuda_gates.PREFILL_LIMITS.items():
+        check(kind in prefill and reason, f"the limits of {kind} are of no kernel, or without a reason")
+    check(not cuda_gates.too_many(cards) and cuda_gates.too_many(cards * 2), "the number of kernels")
 
 
 occupancy()

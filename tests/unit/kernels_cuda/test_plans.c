@@ -316,6 +316,10 @@ static void of_attention(const struct gpu *gpu, const struct model_shape *m, int
                 if (!attention_is_fast(&s)) {
                     attention_plain_plan(gpu, &s, l);
                     check(gpu, l);
+                    const bool split = l->grid[2] > 1;
+                    attention_combine_plan(gpu, &s, l);
+                    HOLDS((l->card != NULL) == split);
+                    if (split) check(gpu, l);
                     continue;
                 }
                 attention_decode_plan(gpu, &s, l);
