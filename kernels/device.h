@@ -109,8 +109,9 @@ struct device_kind {
     /* The type in which activations are kept beside weights of a type; optional: f32. */
     enum dtype (*activation)(enum dtype weight);
     /* Steps that are recorded once and replayed; optional. replay: true if it ran the step, in a
-       range of its own; else the caller runs the ops and then calls `recorded`. Between the two nothing is allocated,
-       moved between host and device, or waited for. forget: the owner's memory goes away. */
+       range of its own; else the caller runs the ops and then calls `recorded`. Between the two
+       nothing is allocated, moved between host and device, or waited for. forget: the owner's
+       memory goes away. */
     bool (*replay)(struct device *, const struct step_id *);
     void (*recorded)(struct device *);
     void (*forget)(struct device *, const void *owner);

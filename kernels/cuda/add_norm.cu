@@ -24,13 +24,13 @@ static __device__ __forceinline__ float inverse_norm(const add_norm_args &a, flo
     return 1.0f / sqrtf(squares / float(a.d) + __uint_as_float(a.eps));
 }
 
-template <class T, int EIGHTS, int THREADS>
+template <int EIGHTS, int THREADS>
 static __device__ __forceinline__ void add_norm_row(const add_norm_args &a) {
-    using element::f32;
+    using namespace element;
     const int64_t row = blockIdx.x;
     float *residual = a.residual + row * a.residual_stride;
     f32::eight gain[EIGHTS], old[EIGHTS];
-    typename T::eight delta[EIGHTS];
+    any::eight delta[EIGHTS];
     float h[EIGHTS][8], squares = 0;
     pdl_launch();
 #pragma unroll
@@ -44,7 +44,7 @@ static __device__ __forceinline__ void add_norm_row(const add_norm_args &a) {
         const int at = 8 * (int(threadIdx.x) + u * THREADS);
         if (at < a.d) {
             old[u] = f32::load(residual, at);
-            if (a.delta) delta[u] = T::load(a.delta, row * a.delta_stride + at);
+            if (a.delta) delta[u] = any::load(a.delta, a.type, row * a.delta_stride + at);
         }
     }
 #pragma unroll
@@ -54,7 +54,7 @@ static __device__ __forceinline__ void add_norm_row(const add_norm_args &a) {
         f32::floats(h[u], old[u]);
         if (a.delta) {
             float more[8];
-            T::floats(more, delta[u]);
+            any::floats(more, a.type, delta[u]);
 #pragma unroll
             for (int i = 0; i < 8; i++) h[u][i] += more[i];
             f32::store(residual, at, h[u]);
@@ -72,39 +72,39 @@ static __device__ __forceinline__ void add_norm_row(const add_norm_args &a) {
         f32::floats(g, gain[u]);
 #pragma unroll
         for (int i = 0; i < 8; i++) y[i] = h[u][i] * scale * g[i];
-        T::store(a.y, row * a.y_stride + at, y);
+        any::store(a.y, a.type, row * a.y_stride + at, y);
     }
 }
 
-template <class T, int THREADS>
-static __device__ __forceinline__ void add_norm_any(const add_norm_args &a) {
+template <int THREADS> static __device__ __forceinline__ void add_norm_any(const add_norm_args &a) {
+    using namespace element;
     const int64_t row = blockIdx.x;
     float *residual = a.residual + row * a.residual_stride, squares = 0;
     pdl_launch();
     pdl_wait();
     for (int c = threadIdx.x; c < a.d; c += THREADS) {
         float h = residual[c];
-        if (a.delta) residual[c] = h += T::get(a.delta, row * a.delta_stride + c);
+        if (a.delta) residual[c] = h += any::get(a.delta, a.type, row * a.delta_stride + c);
         squares += h * h;
     }
     if (!a.y) return;
     const float scale = inverse_norm(a, sum_of_block<THREADS>(squares));
     for (int c = threadIdx.x; c < a.d; c += THREADS) /* this thread's own sums of above */
-        T::put(a.y, row * a.y_stride + c, residual[c] * scale * a.gain[c]);
+        any::put(a.y, a.type, row * a.y_stride + c, residual[c] * scale * a.gain[c]);
 }
 
-template <class T, int EIGHTS, int THREADS>
+template <int EIGHTS, int THREADS>
 static __device__ __forceinline__ void add_norm(const add_norm_args &a) {
     if constexpr (EIGHTS > 0)
-        add_norm_row<T, EIGHTS, THREADS>(a);
+        add_norm_row<EIGHTS, THREADS>(a);
     else
-        add_norm_any<T, THREADS>(a);
+        add_norm_any<THREADS>(a);
 }
 
 #define KERNEL(name, type, d, threads, min_blocks, ...)                                            \
     extern "C" __global__ void __launch_bounds__(threads, min_blocks)                              \
         name(KERNEL_ARGS(struct add_norm_args, a)) {                                               \
-        add_norm<element::type, d, threads>(a);                                                    \
+        add_norm<d, threads>(a);                                                                   \
     }
 ADD_NORM_CARDS(KERNEL)
 KERNEL_TABLE(add_norm, ADD_NORM_CARDS)

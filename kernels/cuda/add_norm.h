@@ -18,6 +18,7 @@ struct add_norm_args { /* strides in elements */
     const float *gain;
     int64_t residual_stride, delta_stride, y_stride;
     int32_t d;
+    int32_t type; /* enum dtype, of delta and y */
     uint32_t eps; /* the bits of a float */
 };
 

@@ -56,6 +56,7 @@ void cuda_add_norm(struct device *device, struct tensor *y, struct tensor *resid
         .delta_stride = delta ? delta->stride : 0,
         .y_stride = y ? y->stride : 0,
         .d = shape.d,
+        .type = (int32_t)shape.type,
         .eps = f32_bits(eps),
     };
     struct launch l;

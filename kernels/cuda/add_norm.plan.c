@@ -7,15 +7,12 @@
 
 const struct card add_norm_cards[] = {ADD_NORM_CARDS(CARD_ROW)};
 
-enum { WIDTHS = 3 }; /* cards of a type: narrow, wide, any */
-
 void add_norm_plan(const struct gpu *gpu, const struct add_norm_shape *s, struct launch *l) {
-    const int type = s->type == DT_BF16 ? 0 : s->type == DT_F16 ? 1 : 2;
-    const struct card *card = &add_norm_cards[WIDTHS * type];
+    const struct card *card = add_norm_cards; /* narrow, wide, any */
     (void)gpu;
     *l = (struct launch){.card = NULL};
     if (s->rows == 0 || s->d == 0) return;
-    for (; card->d > 0; card++) /* the last of a type takes what the others cannot */
+    for (; card->d > 0; card++) /* the last takes what the others cannot */
         if (s->aligned && s->d % 8 == 0 && s->d <= 8 * card->d * card->threads) break;
     const double values = (double)s->rows * s->d, size = dtype_bits(s->type) / 8;
     *l = (struct launch){

@@ -6,25 +6,30 @@
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/cuda/table.cuh"
 
-template <int BYTES, int THREADS>
-static __device__ __forceinline__ void gather(const gather_rows_args &a) {
-    const int64_t at = (int64_t(blockIdx.y) * THREADS + threadIdx.x) * BYTES;
+template <int THREADS> static __device__ __forceinline__ void gather(const gather_rows_args &a) {
+    const int64_t begin = int64_t(blockIdx.y) * THREADS * 16;
     pdl_launch();
     pdl_wait();
-    if (at >= a.row_bytes) return;
-    const char *from =
-        static_cast<const char *>(a.x) + int64_t(a.out_row[blockIdx.x]) * a.x_stride + at;
-    char *to = static_cast<char *>(a.y) + int64_t(blockIdx.x) * a.y_stride + at;
-    if constexpr (BYTES == 16)
-        store_16(to, load_16(from));
-    else
-        *reinterpret_cast<uint16_t *>(to) = *reinterpret_cast<const uint16_t *>(from);
+    const char *from = static_cast<const char *>(a.x) + int64_t(a.out_row[blockIdx.x]) * a.x_stride;
+    char *to = static_cast<char *>(a.y) + int64_t(blockIdx.x) * a.y_stride;
+    if (a.aligned) {
+        const int64_t at = begin + threadIdx.x * 16;
+        if (at < a.row_bytes) store_16(to + at, load_16(from + at));
+        return;
+    }
+#pragma unroll 1
+    for (int i = 0; i < 8; i++) {
+        const int64_t at = begin + (i * THREADS + threadIdx.x) * 2;
+        if (at < a.row_bytes)
+            *reinterpret_cast<uint16_t *>(to + at) = *reinterpret_cast<const uint16_t *>(from + at);
+    }
 }
 
 #define KERNEL(name, type, d, threads, min_blocks, ...)                                            \
     extern "C" __global__ void __launch_bounds__(threads, min_blocks)                              \
         name(KERNEL_ARGS(struct gather_rows_args, a)) {                                            \
-        gather<d, threads>(a);                                                                     \
+        static_assert(d == 16, "a thread moves so many bytes");                                    \
+        gather<threads>(a);                                                                        \
     }
 GATHER_ROWS_CARDS(KERNEL)
 KERNEL_TABLE(gather_rows, GATHER_ROWS_CARDS)

@@ -15,12 +15,12 @@ struct gather_rows_args {
     const void *x;
     const int32_t *out_row;
     int64_t y_stride, x_stride, row_bytes; /* all in bytes */
+    int32_t aligned;                       /* rows and their length are multiples of 16 bytes */
 };
 
 struct gather_rows_shape {
     int32_t rows;
     int64_t row_bytes;
-    bool aligned; /* rows and their length are multiples of 16 bytes */
 };
 extern const struct card gather_rows_cards[];
 void gather_rows_plan(const struct gpu *, const struct gather_rows_shape *, struct launch *);

@@ -28,7 +28,7 @@ void cuda_gather_rows(struct device *device, struct tensor *y, const struct tens
         !cuda_expects(c, y->cols <= x->cols && step->n_out <= y->rows,
                       "gather_rows: x and y do not fit"))
         return;
-    const struct gather_rows_args args = {
+    struct gather_rows_args args = {
         .y = y->data,
         .x = x->data,
         .out_row = step->out_row,
@@ -38,8 +38,8 @@ void cuda_gather_rows(struct device *device, struct tensor *y, const struct tens
     };
     const uint64_t all = (uint64_t)(uintptr_t)y->data | (uint64_t)(uintptr_t)x->data |
                          (uint64_t)(args.y_stride | args.x_stride | args.row_bytes);
-    const struct gather_rows_shape shape = {
-        .rows = step->n_out, .row_bytes = args.row_bytes, .aligned = all % 16 == 0};
+    args.aligned = all % 16 == 0;
+    const struct gather_rows_shape shape = {.rows = step->n_out, .row_bytes = args.row_bytes};
     struct launch l;
     gather_rows_plan(&c->gpu, &shape, &l);
     if (l.card) cuda_launched(c, &l, gather_rows_launch(&l, c->stream, c->params.pdl, &args));

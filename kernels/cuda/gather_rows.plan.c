@@ -8,7 +8,7 @@
 const struct card gather_rows_cards[] = {GATHER_ROWS_CARDS(CARD_ROW)};
 
 void gather_rows_plan(const struct gpu *gpu, const struct gather_rows_shape *s, struct launch *l) {
-    const struct card *card = &gather_rows_cards[s->aligned ? 0 : 1];
+    const struct card *card = &gather_rows_cards[0];
     const int64_t of_block = (int64_t)card->threads * card->d;
     (void)gpu;
     *l = (struct launch){.card = NULL};

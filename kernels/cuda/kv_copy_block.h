@@ -15,11 +15,11 @@ struct kv_copy_block_args {
     float *k_scale, *v_scale;
     int64_t from, to, bytes;           /* of a unit of k and of v */
     int64_t from_slot, to_slot, slots; /* of its scales; none: 0 slots */
+    int32_t aligned;                   /* units of k and v begin at multiples of 16 bytes */
 };
 
 struct kv_copy_block_shape {
     int64_t bytes, slots; /* of a unit; slots 0: no scales */
-    bool aligned;         /* units of k and v begin at multiples of 16 bytes */
 };
 extern const struct card kv_copy_block_cards[];
 void kv_copy_block_plan(const struct gpu *, const struct kv_copy_block_shape *, struct launch *);

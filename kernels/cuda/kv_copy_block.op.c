@@ -21,10 +21,8 @@ void cuda_kv_copy_block(struct device *device, const struct kv *kv, int32_t from
     struct cuda *c = cuda_of(device);
     const int64_t slots = (int64_t)kv->n_kv * kv->block;
     const int64_t bytes = slots * kv->d_h * dtype_bits(kv->type) / 8;
-    const struct kv_copy_block_shape shape = {
-        .bytes = from == to ? 0 : bytes,
-        .slots = kv->type == DT_I8 ? slots : 0,
-        .aligned = (((uintptr_t)kv->k | (uintptr_t)kv->v | (uintptr_t)(uint64_t)bytes) & 15) == 0};
+    const struct kv_copy_block_shape shape = {.bytes = from == to ? 0 : bytes,
+                                              .slots = kv->type == DT_I8 ? slots : 0};
     const struct kv_copy_block_args args = {
         .k = kv->k,
         .v = kv->v,
@@ -36,6 +34,7 @@ void cuda_kv_copy_block(struct device *device, const struct kv *kv, int32_t from
         .from_slot = from * slots,
         .to_slot = to * slots,
         .slots = shape.slots,
+        .aligned = (((uintptr_t)kv->k | (uintptr_t)kv->v | (uintptr_t)(uint64_t)bytes) & 15) == 0,
     };
     struct launch l;
     kv_copy_block_plan(&c->gpu, &shape, &l);

@@ -9,8 +9,9 @@ const struct card kv_copy_block_cards[] = {KV_COPY_BLOCK_CARDS(CARD_ROW)};
 
 void kv_copy_block_plan(const struct gpu *gpu, const struct kv_copy_block_shape *s,
                         struct launch *l) {
-    const struct card *card = &kv_copy_block_cards[s->aligned ? 0 : 1];
-    const int64_t values = (s->bytes / card->d + card->threads - 1) / card->threads;
+    const struct card *card = &kv_copy_block_cards[0];
+    const int64_t of_block = (int64_t)card->threads * card->d;
+    const int64_t values = (s->bytes + of_block - 1) / of_block;
     const int64_t scales = (s->slots + card->threads - 1) / card->threads;
     (void)gpu;
     *l = (struct launch){.card = NULL};

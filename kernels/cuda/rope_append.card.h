@@ -5,11 +5,7 @@
 #define KERNELS_CUDA_ROPE_APPEND_CARD_H
 
 #define ROPE_APPEND_CARDS(CARD)                                                                    \
-    CARD(rope_append_bf16, bf16, 512, 128, 6, 80, 0, 6, 2048, 6, 0, 0, "emu, ptx")                 \
-    CARD(rope_append_bf16_any, bf16, 0, 128, 8, 64, 0, 2, 256, 0, 0, 0, "emu, ptx")                \
-    CARD(rope_append_f16, f16, 512, 128, 6, 80, 0, 6, 2048, 6, 0, 0, "emu, ptx")                   \
-    CARD(rope_append_f16_any, f16, 0, 128, 8, 64, 0, 2, 256, 0, 0, 0, "emu, ptx")                  \
-    CARD(rope_append_f32, f32, 512, 128, 6, 80, 0, 8, 2048, 8, 0, 0, "emu, ptx")                   \
-    CARD(rope_append_f32_any, f32, 0, 128, 8, 64, 0, 2, 512, 0, 0, 0, "emu, ptx")
+    CARD(rope_append_512, any, 512, 128, 6, 80, 0, 6, 2048, 8, 0, 0, "emu, ptx")                   \
+    CARD(rope_append_any, any, 0, 128, 8, 64, 0, 2, 256, 0, 0, 0, "emu, ptx")
 
 #endif

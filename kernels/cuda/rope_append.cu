@@ -45,26 +45,23 @@ static __device__ __forceinline__ void store_codes(void *to, int64_t at, const f
 
 static __device__ __forceinline__ void store_cached(void *to, int64_t at, const float (&x)[8],
                                                     int32_t type, float scale) {
-    switch (type) {
-    case DT_F32: element::f32::store(to, at, x); break;
-    case DT_F16: element::f16::store(to, at, x); break;
-    case DT_BF16: element::bf16::store(to, at, x); break;
-    default: store_codes(to, at, x, scale);
-    }
+    if (type == DT_I8)
+        store_codes(to, at, x, scale);
+    else
+        element::any::store(to, type, at, x);
 }
 static __device__ __forceinline__ void put_cached(void *to, int64_t at, float x, int32_t type,
                                                   float scale) {
-    switch (type) {
-    case DT_F32: element::f32::put(to, at, x); break;
-    case DT_F16: element::f16::put(to, at, x); break;
-    case DT_BF16: element::bf16::put(to, at, x); break;
-    default: static_cast<uint8_t *>(to)[at] = uint8_t(code_of(x, scale));
-    }
+    if (type == DT_I8)
+        static_cast<uint8_t *>(to)[at] = uint8_t(code_of(x, scale));
+    else
+        element::any::put(to, type, at, x);
 }
 
 /* d / 16 lanes a head; a lane has pairs 8 lane ... 8 lane + 7. */
-template <class T, int THREADS>
+template <int THREADS>
 static __device__ __forceinline__ void append_eights(const rope_append_args &a) {
+    namespace any = element::any;
     const int lanes = a.d / 16, lane = int(threadIdx.x) & (lanes - 1);
     const int heads = a.n_q + 2 * a.n_kv, wanted = int(blockIdx.y * THREADS + threadIdx.x) / lanes;
     const int head = wanted < heads ? wanted : heads - 1; /* lanes without a head go along */
@@ -73,10 +70,11 @@ static __device__ __forceinline__ void append_eights(const rope_append_args &a) 
     float x[8], y[8], most = 0, scale = 1;
     pdl_launch();
     pdl_wait();
-    const typename T::eight low = T::load(a.qkv, in + first), high = T::load(a.qkv, in + second);
+    const any::eight low = any::load(a.qkv, a.type, in + first),
+                     high = any::load(a.qkv, a.type, in + second);
     const int32_t p = a.pos[row], s = a.seq[row];
-    T::floats(x, low);
-    T::floats(y, high);
+    any::floats(x, a.type, low);
+    any::floats(y, a.type, high);
     if (head < a.n_q + a.n_kv) {
         const int64_t turns = int64_t(p) * a.d + 8 * lane;
         float cosine[8], sine[8];
@@ -105,8 +103,8 @@ static __device__ __forceinline__ void append_eights(const rope_append_args &a) 
     if (wanted >= heads) return;
     if (head < a.n_q) {
         const int64_t out = row * a.q_stride + int64_t(head) * a.d;
-        T::store(a.q, out + first, x);
-        T::store(a.q, out + second, y);
+        any::store(a.q, a.type, out + first, x);
+        any::store(a.q, a.type, out + second, y);
         return;
     }
     const bool key = head < a.n_q + a.n_kv;
@@ -118,19 +116,18 @@ static __device__ __forceinline__ void append_eights(const rope_append_args &a) 
 }
 
 /* Pair i of the head at `in`, rotated if it is one of a query or key. */
-template <class T>
 static __device__ __forceinline__ void pair_of(const rope_append_args &a, int64_t in, int head,
                                                int32_t p, int i, int j0, int j1, float &x,
                                                float &y) {
-    x = T::get(a.qkv, in + j0);
-    y = T::get(a.qkv, in + j1);
+    x = element::any::get(a.qkv, a.type, in + j0);
+    y = element::any::get(a.qkv, a.type, in + j1);
     if (head >= a.n_q + a.n_kv) return;
     const float *turns = a.turns + int64_t(p) * a.d;
     turn(x, y, turns[i], turns[a.d / 2 + i]);
 }
 
 /* A warp a head, a pair a lane at a time. */
-template <class T, int THREADS>
+template <int THREADS>
 static __device__ __forceinline__ void append_any(const rope_append_args &a) {
     const int lane = threadIdx.x % 32, half = a.d / 2;
     const int heads = a.n_q + 2 * a.n_kv, head = int(blockIdx.y * THREADS + threadIdx.x) / 32;
@@ -144,8 +141,7 @@ static __device__ __forceinline__ void append_any(const rope_append_args &a) {
     if (!query && a.kv_type == DT_I8) {
         for (int i = lane; i < half; i += 32) {
             float x, y;
-            pair_of<T>(a, in, head, p, i, a.pairs ? 2 * i : i, a.pairs ? 2 * i + 1 : i + half, x,
-                       y);
+            pair_of(a, in, head, p, i, a.pairs ? 2 * i : i, a.pairs ? 2 * i + 1 : i + half, x, y);
             grow(most, x);
             grow(most, y);
         }
@@ -158,10 +154,10 @@ static __device__ __forceinline__ void append_any(const rope_append_args &a) {
     for (int i = lane; i < half; i += 32) {
         const int j0 = a.pairs ? 2 * i : i, j1 = a.pairs ? 2 * i + 1 : i + half;
         float x, y;
-        pair_of<T>(a, in, head, p, i, j0, j1, x, y);
+        pair_of(a, in, head, p, i, j0, j1, x, y);
         if (query) {
-            T::put(a.q, out + j0, x);
-            T::put(a.q, out + j1, y);
+            element::any::put(a.q, a.type, out + j0, x);
+            element::any::put(a.q, a.type, out + j1, y);
         } else {
             put_cached(cache, out + j0, x, a.kv_type, scale);
             put_cached(cache, out + j1, y, a.kv_type, scale);
@@ -170,18 +166,18 @@ static __device__ __forceinline__ void append_any(const rope_append_args &a) {
     if (!query && a.kv_type == DT_I8 && lane == 0) (key ? a.k_scale : a.v_scale)[at] = scale;
 }
 
-template <class T, int D, int THREADS>
+template <int D, int THREADS>
 static __device__ __forceinline__ void rope_append(const rope_append_args &a) {
     if constexpr (D > 0)
-        append_eights<T, THREADS>(a);
+        append_eights<THREADS>(a);
     else
-        append_any<T, THREADS>(a);
+        append_any<THREADS>(a);
 }
 
 #define KERNEL(name, type, d, threads, min_blocks, ...)                                            \
     extern "C" __global__ void __launch_bounds__(threads, min_blocks)                              \
         name(KERNEL_ARGS(struct rope_append_args, a)) {                                            \
-        rope_append<element::type, d, threads>(a);                                                 \
+        rope_append<d, threads>(a);                                                                \
     }
 ROPE_APPEND_CARDS(KERNEL)
 KERNEL_TABLE(rope_append, ROPE_APPEND_CARDS)

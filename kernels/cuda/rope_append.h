@@ -20,8 +20,8 @@ struct rope_append_args { /* strides in elements */
     const int32_t *blocks;    /* block table, or NULL: sequence s has unit s */
     int64_t qkv_stride, q_stride;
     int32_t n_q, n_kv, d, block, table_stride;
-    int32_t kv_type; /* enum dtype */
-    int32_t pairs;   /* rotates (2i, 2i + 1), else (i, i + d/2) */
+    int32_t type, kv_type; /* enum dtype: of qkv and q; of the cache */
+    int32_t pairs;         /* rotates (2i, 2i + 1), else (i, i + d/2) */
 };
 
 struct rope_append_shape {

@@ -110,6 +110,7 @@ void cuda_rope_append(struct device *device, struct tensor *q, const struct kv *
         .d = d,
         .block = kv->block,
         .table_stride = kv->table_stride,
+        .type = (int32_t)qkv->type,
         .kv_type = (int32_t)kv->type,
         .pairs = rope->style == ROPE_PAIRS,
     };

@@ -18,9 +18,8 @@ static bool shared_evenly(int32_t d) {
 }
 
 void rope_append_plan(const struct gpu *gpu, const struct rope_append_shape *s, struct launch *l) {
-    const int type = s->type == DT_BF16 ? 0 : s->type == DT_F16 ? 1 : 2;
     const bool fast = s->aligned && shared_evenly(s->d);
-    const struct card *card = &rope_append_cards[2 * type + (fast ? 0 : 1)];
+    const struct card *card = &rope_append_cards[fast ? 0 : 1];
     const int32_t heads = s->n_q + 2 * s->n_kv, lanes = fast ? s->d / 16 : 32;
     const int32_t of_block = card->threads / lanes; /* heads */
     (void)gpu;

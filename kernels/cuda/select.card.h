@@ -5,8 +5,7 @@
 #define KERNELS_CUDA_SELECT_CARD_H
 
 #define SELECT_CARDS(CARD)                                                                         \
-    CARD(select_greedy, f32, 64, 256, 4, 64, 128, 1, 4096, 1, 0, 0, "emu, ptx")                    \
-    CARD(select_sample, f32, 64, 256, 4, 64, 128, 1, 4096, 1, 0, 0, "emu, ptx")                    \
+    CARD(select_pieces, f32, 64, 256, 4, 64, 128, 1, 4096, 1, 0, 0, "emu, ptx")                    \
     CARD(select_best, f64, 64, 64, 8, 64, 32, 1, 1024, 0, 0, 0, "emu, ptx")
 
 #endif

@@ -25,12 +25,11 @@ struct select_args {
     int64_t stride;
     int32_t vocab, piece, pieces; /* ids of a row and of a piece; pieces of a row */
     int32_t vectors;              /* rows begin at multiples of 16 bytes */
-    uint32_t temperature;         /* the bits of a float */
+    uint32_t temperature;         /* the bits of a float; 0: greedy */
 };
 
 struct select_shape {
     int32_t n_out, vocab;
-    bool sample;
 };
 extern const struct card select_cards[];
 int32_t select_piece(int32_t vocab); /* ids of a piece */

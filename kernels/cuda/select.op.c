@@ -20,8 +20,7 @@ int64_t cuda_select_room(const struct gpu *gpu, const struct step_bounds *bounds
 void cuda_select(struct device *device, struct step *step, const struct tensor *logits,
                  const struct sampler *sampler) {
     struct cuda *c = cuda_of(device);
-    const struct select_shape shape = {
-        .n_out = step->n_out, .vocab = logits->cols, .sample = sampler->temperature > 0};
+    const struct select_shape shape = {.n_out = step->n_out, .vocab = logits->cols};
     if (!cuda_expects(c, logits->type == DT_F32, "select: logits are f32") ||
         !cuda_expects(c, select_room_bytes(shape.n_out) <= c->room[OP_SELECT].bytes,
                       "select: more outputs than planned"))
@@ -38,7 +37,7 @@ void cuda_select(struct device *device, struct step *step, const struct tensor *
         .vocab = shape.vocab,
         .piece = select_piece(shape.vocab),
         .vectors = (uintptr_t)logits->data % 16 == 0 && logits->stride % 4 == 0,
-        .temperature = f32_bits(sampler->temperature),
+        .temperature = sampler->temperature > 0 ? f32_bits(sampler->temperature) : 0,
     };
     args.pieces = (shape.vocab + args.piece - 1) / args.piece;
     struct launch l[2];

@@ -25,16 +25,16 @@ void select_plan(const struct gpu *gpu, const struct select_shape *s, struct lau
     const int32_t piece = select_piece(s->vocab), pieces = (s->vocab + piece - 1) / piece;
     const double partial = (double)s->n_out * pieces * (double)sizeof(struct select_best);
     l[0] = (struct launch){
-        .card = &select_cards[s->sample ? 1 : 0],
+        .card = &select_cards[0],
         .grid = {(uint32_t)s->n_out, (uint32_t)pieces, 1}, /* the second ends at 65535 */
         .shared_bytes = (uint32_t)select_cards[0].smem,
         .bytes = 4.0 * s->n_out * s->vocab + partial,
         .flops = (double)s->n_out * s->vocab,
     };
     l[1] = (struct launch){
-        .card = &select_cards[2],
+        .card = &select_cards[1],
         .grid = {(uint32_t)s->n_out, 1, 1},
-        .shared_bytes = (uint32_t)select_cards[2].smem,
+        .shared_bytes = (uint32_t)select_cards[1].smem,
         .bytes = partial + 4.0 * s->n_out,
         .flops = (double)s->n_out * pieces,
     };

@@ -215,10 +215,26 @@ void decodes(void) {
     decode(llama, DT_F16, DT_F16, 8, 600000, 16, CONTEXT / 16);
 }
 
+/* All splits of the first row's first query head, of the last's last and of one more. */
+static void choose_rows(int64_t n_q, int64_t n_row) {
+    const int64_t middle = draw(n_row * n_q);
+    chosen = [=](const launch_record &l, size_t n) {
+        const bool combines = !strcmp(l.name, "attention_combine");
+        blocks list;
+        for (size_t b = 0; b < n; b++) {
+            const int64_t x = int64_t(b % l.grid.x), y = int64_t(b / l.grid.x % l.grid.y);
+            const int64_t z = int64_t(b / l.grid.x / l.grid.y);
+            const int64_t pair = combines ? z * n_q + x : x * n_q + y;
+            if (pair == 0 || pair == middle || pair == n_row * n_q - 1) list.push_back(b);
+        }
+        return list;
+    };
+}
+
 void plain_attention(void) {
     struct cache c(m13b, DT_F32, BATCH, CONTEXT, BATCH, 0, true);
     plan_for(m13b, BATCH, BATCH, 1, CONTEXT);
-    choose_some(2);
+    choose_rows(m13b.n_q, BATCH);
     attention(m13b, DT_F32, c, BATCH, 1, [](int64_t s) { return int32_t(s == 15 ? 3000 : 700); },
               {1e-5, 1e-5});
 }

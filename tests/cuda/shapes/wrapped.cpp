@@ -17,15 +17,11 @@
 
 #undef KERNEL_TABLE
 #define KERNEL_TABLE(...)
-#define int64_t              int32_t
-#define embed_rows           wrapped_embed_rows
-#define rope_append_bf16     wrapped_rope_append_bf16
-#define rope_append_bf16_any wrapped_rope_append_bf16_any
-#define rope_append_f16      wrapped_rope_append_f16
-#define rope_append_f16_any  wrapped_rope_append_f16_any
-#define rope_append_f32      wrapped_rope_append_f32
-#define rope_append_f32_any  wrapped_rope_append_f32_any
-#define attention_plain      wrapped_attention_plain
+#define int64_t         int32_t
+#define embed_rows      wrapped_embed_rows
+#define rope_append_512 wrapped_rope_append_512
+#define rope_append_any wrapped_rope_append_any
+#define attention_plain wrapped_attention_plain
 #include "kernels/cuda/embed.cu"
 #undef KERNEL
 #include "kernels/cuda/rope_append.cu"
@@ -34,8 +30,8 @@
 
 void (*wrapped_kernel(const char *name))() {
     if (!strcmp(name, "embed_rows")) return reinterpret_cast<void (*)()>(wrapped_embed_rows);
-    if (!strcmp(name, "rope_append_bf16"))
-        return reinterpret_cast<void (*)()>(wrapped_rope_append_bf16);
+    if (!strcmp(name, "rope_append_512"))
+        return reinterpret_cast<void (*)()>(wrapped_rope_append_512);
     if (!strcmp(name, "attention_plain"))
         return reinterpret_cast<void (*)()>(wrapped_attention_plain);
     return nullptr;

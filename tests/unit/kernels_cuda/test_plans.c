@@ -233,31 +233,25 @@ static void of_outputs(const struct gpu *gpu, const struct model_shape *m) {
         struct launch of[2], *l = of;
         const int32_t n = batches[b], vocab = (int32_t)m->vocab;
         snprintf(what, sizeof what, "%s, %d outputs", m->name, n);
-        for (int sample = 0; sample < 2; sample++) {
-            const struct select_shape s = {.n_out = n, .vocab = vocab, .sample = sample};
-            const int64_t piece = select_piece(vocab);
-            select_plan(gpu, &s, l);
-            check(gpu, l);
-            check(gpu, l + 1);
-            HOLDS(l->grid[1] <= SELECT_PIECES && l->grid[1] * piece >= vocab);
-            HOLDS((l->grid[1] - 1) * piece < vocab && piece % 4 == 0);
-            HOLDS(select_room_bytes(n) >= (int64_t)l->grid[1] * n * 16);
-            HOLDS(l[1].card->threads >= SELECT_PIECES);
-        }
+        const struct select_shape row = {.n_out = n, .vocab = vocab};
+        const int64_t piece = select_piece(vocab);
+        select_plan(gpu, &row, l);
+        check(gpu, l);
+        check(gpu, l + 1);
+        HOLDS(l->grid[1] <= SELECT_PIECES && l->grid[1] * piece >= vocab);
+        HOLDS((l->grid[1] - 1) * piece < vocab && piece % 4 == 0);
+        HOLDS(select_room_bytes(n) >= (int64_t)l->grid[1] * n * 16);
+        HOLDS(l[1].card->threads >= SELECT_PIECES);
         const struct advance_shape a = {.n_out = n};
         advance_plan(gpu, &a, l);
         check(gpu, l);
         HOLDS(threads_of(l) >= n);
         for (size_t t = 0; t < COUNT(floats); t++) {
-            for (int aligned = 0; aligned < 2; aligned++) {
-                const struct gather_rows_shape s = {.rows = n,
-                                                    .row_bytes =
-                                                        m->d_model * dtype_bits(floats[t]) / 8,
-                                                    .aligned = aligned};
-                gather_rows_plan(gpu, &s, l);
-                check(gpu, l);
-                HOLDS(threads_of(l) * l->card->d >= (double)n * (double)s.row_bytes);
-            }
+            const struct gather_rows_shape g = {
+                .rows = n, .row_bytes = m->d_model * dtype_bits(floats[t]) / 8};
+            gather_rows_plan(gpu, &g, l);
+            check(gpu, l);
+            HOLDS(threads_of(l) * l->card->d >= (double)n * (double)g.row_bytes);
         }
     }
 }
@@ -271,19 +265,16 @@ static void of_units(const struct gpu *gpu, const struct model_shape *m) {
     static const int32_t blocks[] = {1, 16, 32, 256};
     for (size_t b = 0; b < COUNT(blocks); b++) {
         for (size_t k = 0; k < COUNT(caches); k++) {
-            for (int aligned = 0; aligned < 2; aligned++) {
-                struct launch of, *l = &of;
-                const int64_t slots = m->n_kv * blocks[b];
-                const struct kv_copy_block_shape s = {.bytes = slots * m->d_h *
-                                                               dtype_bits(caches[k]) / 8,
-                                                      .slots = caches[k] == DT_I8 ? slots : 0,
-                                                      .aligned = aligned};
-                snprintf(what, sizeof what, "%s, block of %d", m->name, blocks[b]);
-                kv_copy_block_plan(gpu, &s, l);
-                check(gpu, l);
-                HOLDS(threads_of(l) * l->card->d >= 2.0 * (double)s.bytes);
-                HOLDS(threads_of(l) >= 2.0 * (double)s.slots && l->grid[1] == 2);
-            }
+            struct launch of, *l = &of;
+            const int64_t slots = m->n_kv * blocks[b];
+            const struct kv_copy_block_shape u = {.bytes =
+                                                      slots * m->d_h * dtype_bits(caches[k]) / 8,
+                                                  .slots = caches[k] == DT_I8 ? slots : 0};
+            snprintf(what, sizeof what, "%s, block of %d", m->name, blocks[b]);
+            kv_copy_block_plan(gpu, &u, l);
+            check(gpu, l);
+            HOLDS(threads_of(l) * l->card->d >= 2.0 * (double)u.bytes);
+            HOLDS(threads_of(l) >= 2.0 * (double)u.slots && l->grid[1] == 2);
         }
     }
 }
