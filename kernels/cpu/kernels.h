@@ -11,8 +11,7 @@
 /* A panel is 16 weight rows interleaved: f32 and f16, for each k the 16 values of column k; bf16,
    for each two k the 16 pairs of their values (the last with a 0 if k is odd), so that a shift and
    a mask widen them; int8, for each k the 16 codes; 4 bits, for each eight k the 16 words of their
-   codes, the first lowest, int4 as code + 8. Columns that share a scale begin a new
-   word. */
+   codes, the first lowest, int4 as code + 8. Columns that share a scale begin a new word. */
 enum { PANEL = 16 };
 
 enum {                   /* all lengths below are of floats unless said */
