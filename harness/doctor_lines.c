@@ -357,7 +357,7 @@ void doctor_own_lines(struct page *page) {
 static void heading(const struct facts *facts, struct text *out) {
     const char *below = facts_get(facts, "virtual.hypervisor", "unknown");
     const char *model = facts_get(facts, "cpu.model", "unknown");
-    text_printf(out, "What disturbs measuring here · %.40s, %s of %s CPUs%s · Linux %.24s\n",
+    text_printf(out, "What disturbs measuring here\n%.40s, %s of %s CPUs%s · Linux %.24s\n",
                 strcmp(model, "unknown") ? model : "an unknown CPU",
                 facts_get(facts, "cpu.allowed", "unknown"),
                 facts_get(facts, "cpu.cores", "unknown"),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The project's own numbers (make bench, make bench-NAME): what the harness costs, and how near the cpu device comes to
 # what the machine gives. Not tests: a person reads them on a quiet machine. bench.sh [loop|commands|speed|fair ...],
-# or weights, which takes minutes
+# or cpu or weights, which take minutes
 set -u
 cd "$(dirname "$0")/.." || exit 1
 program=$PWD/build/release/bench
@@ -121,6 +121,12 @@ bench_fair() {
     echo "flags of that row: $(flags "$work/beside.h5" decode)"
 }
 
+bench_cpu() { # BENCH_PEER: a python that has llama.cpp
+    echo "== the cpu device at the limit of the machine; results are kept in build/bench"
+    # shellcheck disable=SC2086 # one word, or none
+    python3 tests/bench/cpu_limits.py "$program" build/bench ${BENCH_PEER-}
+}
+
 sh tools/setup.sh tests || exit
 status=0
 [ $# -gt 0 ] || set -- loop commands speed fair
@@ -130,9 +136,10 @@ for name; do
     commands) bench_commands || status=1 ;;
     speed) bench_speed || status=1 ;;
     fair) bench_fair || status=1 ;;
+    cpu) bench_cpu || status=1 ;;
     weights) bench_weights || status=1 ;;
     *)
-        echo "bench.sh: '$name' is none of loop, commands, speed, fair, weights" >&2
+        echo "bench.sh: '$name' is none of loop, commands, speed, fair, cpu, weights" >&2
         exit 2
         ;;
     esac

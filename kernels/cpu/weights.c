@@ -141,7 +141,7 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
     const int code = check_parts(parts, n, err);
     if (code != 0) return code;
     struct cpu_weight *w = outline(parts, n);
-    const int64_t bytes = w->head.bytes, of_scales = w->head.scale_bytes;
+    const long long bytes = w->head.bytes, of_scales = w->head.scale_bytes;
     cpu->touch =
         false; /* packing is the first touch, in the order in which the threads will read */
     w->data = device_alloc(device, (size_t)bytes, MEM_WEIGHT, parts[0].what);
@@ -152,7 +152,7 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
     if (w->data == NULL || (of_scales > 0 && w->scales == NULL)) {
         cpu_unpack(device, weight);
         return err_set(err, ERR_MEMORY, "cpu: no memory for %s (%lld bytes)", parts[0].what,
-                       (long long)(bytes + of_scales));
+                       bytes + of_scales);
     }
     fill(cpu, w, parts, sources);
     return 0;
