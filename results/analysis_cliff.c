@@ -71,8 +71,12 @@ static void run_group(struct tables *ts, const char *only_case, const struct cli
         if (rise.value > most.value) most = rise, worst = i;
     }
     if (worst < 0) {
-        analysis_found(ts, &f, "not computed: fewer than two rows have %s%s%s", p->y,
-                       *left_out ? "; left out: " : "", left_out);
+        text_printf(&t, "not computed: fewer than two rows have %s", p->y);
+        if (g->n && g->x[g->n - 1] > p->until)
+            text_printf(&t, " up to %s %s", rows_short(p->x), NUM(p->until));
+        if (*left_out) text_printf(&t, "; left out: %s", left_out);
+        analysis_found(ts, &f, "%s", t.data);
+        text_free(&t);
         return;
     }
     f.value = most.value;

@@ -71,8 +71,8 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
             write_row(ts, only_case, p, &rows.groups[g], i, &rounds, rate);
     struct finding f = {"speedup", only_case, rows_short(p->x), NAN, NAN, NAN, "", NULL};
     if (!written)
-        analysis_found(ts, &f, "not computed: there is one value of %s only%s%s", rows_short(p->x),
-                       *left_out ? "; left out: " : "", left_out);
+        analysis_found(ts, &f, "not computed: no two numbers among the values of %s%s%s",
+                       rows_short(p->x), *left_out ? "; left out: " : "", left_out);
     else if (*left_out)
         analysis_found(ts, &f, "left out: %s", left_out);
     rounds_free(&rounds);

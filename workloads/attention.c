@@ -68,8 +68,8 @@ static const struct option params[] = {
      .min = 0,
      .max = 0x1p42,
      .unit = "",
-     .help = "Caches in turn: as many layers as fill this, so that each finds its keys and values "
-             "gone from the processor's caches; 0: one layer."},
+     .help = "Caches in turn: as many layers as fill this, 4096 at most, so that each finds its "
+             "keys and values gone from the processor's caches; 0: one layer."},
     {0},
 };
 static const struct phase phases[] = {{"attention", "row"}, {0}};

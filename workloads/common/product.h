@@ -67,8 +67,9 @@ struct product_self {
          .min = 0,                                                                                 \
          .max = 0x1p42,                                                                            \
          .unit = "",                                                                               \
-         .help = "Weights in turn: as many copies of the matrix as fill this, so that each "       \
-                 "product finds its own gone from the caches; 0: one, as warm as they keep it."},  \
+         .help = "Weights in turn: as many copies of the matrix as fill this, 4096 at most, so "   \
+                 "that each product finds its own gone from the caches; 0: one, as warm as they "  \
+                 "keep it."},                                                                      \
     {                                                                                              \
         0                                                                                          \
     }

@@ -122,7 +122,15 @@ static void speedups(void **state) {
     assert_string_equal(synthetic_verdict(ts, "speedup", "threads 4 over 1"), "failed");
     tables_close(&ts);
     ts = threads(0.1, "0.9", 1);
-    says(ts, "speedup", "threads", "one value of threads only");
+    says(ts, "speedup", "threads", "no two numbers among the values of threads");
+    tables_close(&ts);
+    ts = tables_create(); /* two values, and neither is a number */
+    synthetic_word(ts, synthetic_point(ts, "", "type=f32", 0, 0), "model.type", "f32");
+    synthetic_word(ts, synthetic_point(ts, "", "type=nf4", 0, 0), "model.type", "nf4");
+    synthetic_fact(ts, "analysis.0.kind", "speedup");
+    synthetic_fact(ts, "analysis.0.x", "model.type");
+    analyse(ts);
+    says(ts, "speedup", "type", "no two numbers among the values of type");
     tables_close(&ts);
 }
 
@@ -144,6 +152,9 @@ static struct tables *rows_of(double cliff, const char *strict) {
     synthetic_fact(ts, "analysis.1.kind", "cliff");
     synthetic_fact(ts, "analysis.1.x", "workload.m");
     synthetic_fact(ts, "analysis.1.until", "16");
+    synthetic_fact(ts, "analysis.2.kind", "cliff");
+    synthetic_fact(ts, "analysis.2.x", "workload.m");
+    synthetic_fact(ts, "analysis.2.until", "1");
     analyse(ts);
     return ts;
 }
@@ -160,6 +171,8 @@ static void cliffs(void **state) {
     says(ts, "cliff", "time a m", "from m 16 to 17; 1 of 31 steps rises by more than 5 %");
     const struct table *fits = tables_peek(ts, "fits");
     assert_string_equal(table_text(fits, 1, "verdict"), "ok"); /* until 16 there is none */
+    assert_string_equal(table_text(fits, 2, "text"),
+                        "not computed: fewer than two rows have time up to m 1");
     tables_close(&ts);
     ts = rows_of(1.5, "true");
     assert_string_equal(synthetic_verdict(ts, "cliff", "time a m"), "failed");
