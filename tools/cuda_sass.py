@@ -60,6 +60,11 @@ def is_tensor(i):
     return i.base in ("HMMA", "IMMA")
 
 
+def is_copy(i):
+    """Whether it writes to shared memory."""
+    return i.base in ("LDGSTS", "STS")
+
+
 def hot_loop(code):
     """The loop that does the work: the most tensor instructions or, in code without any, the most 128-bit loads. Of loops in
     each other the inner one, if half of that work is its own. None where no loop works."""

@@ -102,6 +102,9 @@ def prefill(cards):
         at = code.index(where) + 1
         row = cuda_gates.measure(card, 90, H200, resources, code[:at] + more + code[at:])
         check(any("of tensor time" in b for b in row.broken) == found, f"loads from shared memory at {where}: {row.broken}")
+    unrolled = {i.address for i in cuda_sass.without_inner_loops(cuda_sass.hot_loop(code)) if cuda_sass.is_copy(i)}
+    row = cuda_gates.measure(card, 90, H200, resources, [i for i in code if i.address not in unrolled])
+    check(any("neither way" in b for b in row.broken), f"without unrolled copies: {row.broken}")
 
 
 def listed_by_bench(cards):
@@ -125,9 +128,11 @@ def kernels(cards, with_code):
     cuda_gates.print_table(rows)
     failed.extend(wrong)
     failed.extend(f"{r.card.name} (sm_{r.arch}): {b}" for r in rows for b in r.broken)
-    prefill = {(c.type, c.d) for c in cards if c.op == "attention_prefill"}
+    prefill = {(c.type, c.d, arch) for c in cards if c.op == "attention_prefill" for arch in cuda_gates.DEVICES}
     for kind, (_, _, reason) in cuda_gates.PREFILL_LIMITS.items():
         check(kind in prefill and reason, f"the limits of {kind} are of no kernel, or without a reason")
+    others = [r for r in rows if r.card.name not in ("linear_int4_4", "linear_nf4_4")]
+    check(not with_code or len(cuda_gates.tiles_missing(others)) >= 2, "tiles of 4 that are missed")
     check(not cuda_gates.too_many(cards) and cuda_gates.too_many(cards * 2), "the number of kernels")
 
 
