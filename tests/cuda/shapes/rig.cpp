@@ -103,6 +103,9 @@ void compare(const array &out, int64_t group, const struct bar &bar, int every, 
         if (!edge && random_at(5, uint64_t(g)) % uint64_t(every) != 0) continue;
         const bool may = list[end - 1] < out.size() && expected(g, values.data());
         if (!may) wrong("element %lld was written", (long long)list[i]);
+        if (may && out.is_nan && int64_t(end - i) != group)
+            wrong("of the %lld from element %lld only %lld were written", (long long)group,
+                  (long long)(g * group), (long long)(end - i));
         for (size_t j = i; may && j < end; j++) {
             const double want = values[size_t(list[j] - g * group)];
             const double got = number(out.type, out.now(list[j]));

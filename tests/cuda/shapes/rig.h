@@ -48,11 +48,13 @@ simt::element_bits *values_of(enum dtype, uint64_t salt), *scales_of(enum dtype)
 /* An array of a type, its values by their places or, for what ops write (salt 0), all NaN. */
 struct array : sparse_array {
     enum dtype type;
+    bool is_nan; /* as made; codes are as ops may write them too */
     array(const char *name, enum dtype t, int64_t n, uint64_t salt)
-        : sparse_array(name, n, int(dtype_bits(t)) / 8, values_of(t, salt), salt), type(t) {}
+        : sparse_array(name, n, int(dtype_bits(t)) / 8, values_of(t, salt), salt), type(t),
+          is_nan(salt == 0 && t != DT_I8) {}
     /* Scales of weights or of a cache. */
     array(const char *name, enum dtype t, int64_t n)
-        : sparse_array(name, n, int(dtype_bits(t)) / 8, scales_of(t), 13), type(t) {}
+        : sparse_array(name, n, int(dtype_bits(t)) / 8, scales_of(t), 13), type(t), is_nan(false) {}
     double at(int64_t i) const { return number(type, made(i)); }
 };
 struct tensor tensor_of(const array &, int64_t rows, int64_t cols, int64_t stride);
@@ -85,7 +87,8 @@ struct bar {
 static const double HALF_A_STEP = 0x1.01p-8; /* of bf16, and room for a double's other rounding */
 
 /* Compares the groups in which anything was written: one in `every`, and those at the ends of what
-   was written without a gap. The first and the last of all must be among them. */
+   was written without a gap. The first and the last of all must be among them; a group of what was
+   NaN must be whole. */
 void compare(const array &out, int64_t group, const struct bar &, int every, int64_t first,
              int64_t last, const truth &expected);
 

@@ -61,8 +61,10 @@ void gathers(void) {
     choose_some(8);
     cuda_gather_rows(device, &to, &from, &rows.step);
     run();
-    compare(y, d, {0, 0}, 1, 0, y.size() - 1, [&](int64_t r, double *v) {
-        for (int64_t c = 0; c < d; c++) v[c] = x.at((ALL_ROWS - 1 - r) * d + c);
+    const int64_t piece = 1024; /* of a row; a block takes two or its last */
+    compare(y, piece, {0, 0}, 1, 0, y.size() - 1, [&](int64_t g, double *v) {
+        const int64_t r = g * piece / d, first = g * piece % d;
+        for (int64_t c = 0; c < piece; c++) v[c] = x.at((ALL_ROWS - 1 - r) * d + first + c);
         return true;
     });
 }
