@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the kernels for tests and gates: PTX, machine code with ptxas's remarks, its listing. What is made is kept in
-build/cuda-gates while neither source nor compiler changes, so that the tests of all builds share it."""
+build/cuda-gates while neither source nor compiler nor this file with its flags changes, so that the tests of all builds share
+it."""
 import concurrent.futures
 import fcntl
 import hashlib
@@ -67,7 +68,7 @@ def included(path, seen=None):
 
 def _key(source):
     compiler = pathlib.Path(toolkit("nvcc")).resolve()
-    of_compiler = f"{compiler} {compiler.stat().st_mtime_ns}".encode()
+    of_compiler = f"{compiler} {compiler.stat().st_mtime_ns}".encode() + pathlib.Path(__file__).read_bytes()
     return hashlib.sha256(of_compiler + b"".join(p.read_bytes() for p in sorted(included(source)))).hexdigest()[:16]
 
 
