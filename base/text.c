@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#define XXH_INLINE_ALL /* no library for one function */
 #include <xxhash.h>
 
 #include "base/arena.h"

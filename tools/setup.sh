@@ -3,6 +3,7 @@
 # What ./bench, ./test and .ci/run share: installs what is missing (apt; says what, asks nothing) and builds a preset.
 #   setup.sh build            the program (release)        setup.sh build-if-absent   only where there is none
 #   setup.sh tests            the program and its tests    setup.sh ci-packages       only installs, for .ci/run
+#   setup.sh arm64-packages  what the preset arm64 needs: Debian's cross compiler and qemu
 #   setup.sh preset NAME [TARGET]   builds another preset, for .ci/run
 #   setup.sh toolkit         where no CUDA toolkit is installed, brings nvcc and headers by pip into build/toolkit
 # All words go to stderr. Exit 2: something is missing that this script may not or cannot install, or the build failed.
@@ -16,6 +17,9 @@ for_build="${CC:-cc}:gcc ${CXX:-c++}:g++ cmake:cmake ninja:ninja-build gnuplot:g
     libhdf5-dev libcjson-dev libhwloc-dev libxxhash-dev libtomlplusplus-dev"
 for_tests="libcmocka-dev python3:python3 python3-numpy python3-h5py"
 for_ci="clang:clang clang-format:clang-format clang-tidy:clang-tidy shellcheck:shellcheck libclang-rt-dev python3-pandas"
+
+for_arm64="cmake:cmake ninja:ninja-build aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-aarch64:qemu-user
+    libxxhash-dev"
 
 say() { echo "bench: $*" >&2; }
 fail() { say "$*"; exit 2; }
@@ -170,11 +174,14 @@ tests)
 ci-packages)
     install $for_build $for_tests $for_ci
     ;;
+arm64-packages)
+    install $for_arm64
+    ;;
 toolkit)
     toolkit
     ;;
 preset)
     build "$2" "${3:-all}"
     ;;
-*) fail "setup.sh build | build-if-absent | tests | ci-packages | toolkit | preset NAME [TARGET]" ;;
+*) fail "setup.sh build | build-if-absent | tests | ci-packages | arm64-packages | toolkit | preset NAME [TARGET]" ;;
 esac

@@ -10,9 +10,12 @@
 #include "base/option.h"
 #include "base/text.h"
 
-static const char *const isa_words[] = {"auto", "scalar", "avx2", "avx512", NULL};
+static const char *const isa_words[] = {"auto", "scalar", "avx2", "avx512", "neon", NULL};
 
 const struct cpu_kernels *cpu_kernels_of(enum isa isa) {
+#ifdef BENCH_CPU_NEON
+    if (isa == ISA_NEON) return &cpu_kernels_neon;
+#endif
 #ifdef BENCH_CPU_AVX512
     if (isa == ISA_AVX512) return &cpu_kernels_avx512;
 #endif
@@ -48,7 +51,7 @@ static int cpu_open(struct device **device, const void *params, struct err *err)
     struct topology topology;
     topology_read(&topology);
     const enum isa best = best_level(), isa = p->isa == 0 ? best : (enum isa)(p->isa - 1);
-    if (isa > best)
+    if (isa > best || cpu_kernels_of(isa) == NULL)
         return err_set(err, ERR_UNSUPPORTED,
                        "cpu: isa '%s' cannot run here; the best that can is '%s'",
                        isa_words[p->isa], isa_words[best + 1]);
@@ -135,6 +138,7 @@ static bool cpu_supports(struct device *device, enum op op, const struct op_case
         {"scalar", "scalar panels of 16 rows", "scalar panels of 16 rows of codes"},
         {"avx2", "avx2 panels of 16 rows", "avx2 panels of 16 rows of codes"},
         {"avx512", "avx512 panels of 16 rows", "avx512 panels of 16 rows of codes"},
+        {"neon", "neon panels of 16 rows", "neon panels of 16 rows of codes"},
     };
     const int form = op != OP_LINEAR && op != OP_EMBED ? 0 : is_float(c->weight) ? 1 : 2;
     const struct cpu *cpu = cpu_of(device);

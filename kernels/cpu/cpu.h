@@ -23,7 +23,7 @@ enum {
 };
 
 struct cpu_params {
-    int isa; /* word: auto, scalar, avx2, avx512 */
+    int isa; /* word: auto, scalar, avx2, avx512, neon */
     int64_t threads;
     bool pin, huge_pages;
 };

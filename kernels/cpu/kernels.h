@@ -96,6 +96,7 @@ struct cpu_kernels {
     float (*fma_peak)(int64_t flops); /* a multiple of 32 */
 };
 
-extern const struct cpu_kernels cpu_kernels_scalar, cpu_kernels_avx2, cpu_kernels_avx512;
+extern const struct cpu_kernels cpu_kernels_scalar, cpu_kernels_avx2, cpu_kernels_avx512,
+    cpu_kernels_neon;
 
 #endif

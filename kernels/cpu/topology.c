@@ -221,6 +221,8 @@ enum isa isa_best(void) {
     const unsigned wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
     if ((b & wide) != wide || (low & 0xe6) != 0xe6) return ISA_AVX2;
     return ISA_AVX512;
+#elif defined(__aarch64__)
+    return ISA_NEON; /* a part of the architecture */
 #else
     return ISA_SCALAR;
 #endif

@@ -5,7 +5,7 @@
 #define KERNELS_CPU_TOPOLOGY_H
 #include <stdint.h>
 
-enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512, N_ISAS };
+enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, N_ISAS };
 
 enum { TOPOLOGY_MOST_CPUS = 1024 };
 

@@ -54,6 +54,7 @@ static void open_target(struct op_rig *rig, const struct device_kind *kind, cons
 static void open_kind(struct op_rig *rig, const struct device_kind *kind,
                       const char *const *threads) {
     static const char *const none[] = {NULL};
+    const char *only = getenv("BENCH_ISA"); /* emulated processors: the level that is new there */
     const struct option *isa = kind->params ? option_find(kind->params, "isa") : NULL;
     bool takes_threads = kind->params && option_find(kind->params, "threads");
     if (kind->params && option_find(kind->params, "pdl")) {
@@ -65,6 +66,7 @@ static void open_kind(struct op_rig *rig, const struct device_kind *kind,
     const char *const *levels = isa ? isa->words : none;
     for (int l = 0; l == 0 || (isa && levels[l]); l++) {
         if (levels[l] && strcmp(levels[l], "auto") == 0) continue; /* one of the others */
+        if (levels[l] && only && strcmp(levels[l], only) != 0) continue;
         for (int t = 0; t == 0 || (takes_threads && threads[t]); t++)
             open_target(rig, kind, levels[l], takes_threads ? threads[t] : NULL, NULL);
     }

@@ -75,6 +75,11 @@ has 'tests need Python' "$called" python3
 has 'tests are built' "$called" 'cmake --preset release -DBENCH_TESTS=ON
 cmake --build build/release --target all'
 
+attempt -- arm64-packages
+ends 'arm64' 0
+has 'arm64 takes what is absent' "$called" 'install --no-install-recommends gcc-aarch64-linux-gnu qemu-user libxxhash-dev'
+has_not 'arm64 builds nothing' "$called" cmake
+
 attempt BROKEN=1 -- build
 ends 'a broken build' 2
 has 'its log is shown' "$said" 'broken on purpose'

@@ -13,6 +13,14 @@ function(bench_need package what)
   endforeach()
 endfunction()
 
+if(BENCH_KERNELS_ONLY)  # one header, whose function text.c takes in
+  find_path(BENCH_XXHASH_INCLUDE xxhash.h REQUIRED)
+  add_library(bench_packages INTERFACE)
+  target_include_directories(bench_packages SYSTEM INTERFACE ${BENCH_XXHASH_INCLUDE})
+  target_link_libraries(bench_packages INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
+  return()
+endif()
+
 find_package(HDF5 QUIET COMPONENTS C)
 bench_need(libhdf5-dev HDF5 HDF5_FOUND)
 find_path(BENCH_TOML_INCLUDE toml++/toml.h)
