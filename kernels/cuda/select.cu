@@ -104,7 +104,8 @@ template <int THREADS> static __device__ __forceinline__ void best_of_piece(cons
         if (!(fabs(best) < 1e12)) best = -INFINITY; /* nothing surely loses */
         __syncthreads();
         over_piece<THREADS>(a, [&](float logit, int32_t id) {
-            if (!noise.loses(logit, id, best)) meet(mine, noise.worth(logit, id), id);
+            if (logit > -INFINITY && !noise.loses(logit, id, best)) /* -inf is not even an equal */
+                meet(mine, noise.worth(logit, id), id);
         });
     }
     mine = best_of_block<THREADS>(mine);

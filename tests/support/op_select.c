@@ -49,7 +49,7 @@ static void select_case(struct op_rig *rig, int32_t vocab, float temperature) {
         for (int i = op_int(rig, 0, 3); i > 0; i--) row[op_int(rig, 0, vocab - 1)] = most;
         if (op_int(rig, 0, 5) == 0) row[op_int(rig, 0, vocab - 1)] = NAN; /* never larger */
         if (op_int(rig, 0, 9) == 0) /* nothing is possible: id 0 */
-            for (int32_t i = 0; i < vocab; i++) row[i] = -INFINITY;
+            for (int32_t i = 0; i < vocab; i++) row[i] = i == 0 && o % 2 == 0 ? NAN : -INFINITY;
         if (op_int(rig, 0, 3) == 0) /* all far below zero: 0 must not win */
             for (int32_t i = 0; i < vocab; i++) row[i] -= 1000;
     }
