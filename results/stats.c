@@ -204,6 +204,33 @@ double stats_t_quantile(double p, double df) {
 
 double stats_t95(double df) { return stats_t_quantile(0.975, df); }
 
+/* P(F > f): I_x(d2/2, d1/2) at x = d2 / (d2 + d1 f). */
+static double f_tail(double f, double d1, double d2) {
+    const double a = d2 / 2, b = d1 / 2, x = d2 / (d2 + d1 * f), y = d1 * f / (d2 + d1 * f);
+    int sign;
+    const double ln =
+        a * log(x) + b * log(y) + lgamma_r(a + b, &sign) - lgamma_r(a, &sign) - lgamma_r(b, &sign);
+    if (x < (a + 1) / (a + b + 2)) return exp(ln) * beta_fraction(a, b, x) / a;
+    return 1 - exp(ln) * beta_fraction(b, a, y) / b;
+}
+
+double stats_f95(double d1, double d2) {
+    if (!(d1 >= 1) || !(d2 >= 1)) return NAN;
+    double lo = 0, hi = 1;
+    while (f_tail(hi, d1, d2) > 0.05 && hi < 1e300) {
+        lo = hi;
+        hi *= 2;
+    }
+    for (int i = 0; i < 200 && hi - lo > 1e-14 * hi; i++) {
+        const double f = lo + (hi - lo) / 2;
+        if (f_tail(f, d1, d2) > 0.05)
+            lo = f;
+        else
+            hi = f;
+    }
+    return lo + (hi - lo) / 2;
+}
+
 void stats_t_interval(const double *x, size_t n, double *lo, double *hi) {
     *lo = *hi = NAN;
     if (n < 2) return;

@@ -130,6 +130,12 @@ static void interval_of_four(void **state) {
     stats_t_interval(x, 4, &lo, &hi);
     double half = 3.182446305284263 * sqrt(14.0 / 3) / 2;
     assert_true(fabs(lo - (3 - half)) < 1e-12 && fabs(hi - (3 + half)) < 1e-12);
+    /* F of one degree is t squared; the others as printed tables have them. */
+    for (int df = 1; df < 60; df += 7)
+        assert_true(fabs(stats_f95(1, df) / (stats_t95(df) * stats_t95(df)) - 1) < 1e-9);
+    assert_true(fabs(stats_f95(7, 21) - 2.4876) < 1e-4 && fabs(stats_f95(8, 24) - 2.3551) < 1e-4);
+    assert_true(fabs(stats_f95(2, 10) - 4.1028) < 1e-4 && fabs(stats_f95(120, 1) - 253.25) < 0.01);
+    assert_true(isnan(stats_f95(0.5, 3)) && isnan(stats_f95(3, NAN)));
     assert_true(fabs(stats_t95(3) - 3.182446305284263) < 1e-12);
     assert_true(stats_t_quantile(0.5, 3) == 0);
     assert_true(stats_t_quantile(0.25, 3) < 0);
