@@ -13,6 +13,25 @@
 #include "base/text.h"
 #include "results/rows.h"
 
+void analysis_groups(struct tables *ts, const struct analysis_axes *axes,
+                     const struct finding *none, const char *word, const void *params,
+                     void (*group)(struct tables *, const char *only_case, const void *params,
+                                   const struct rows_group *, const struct rounds *,
+                                   const char *left_out)) {
+    struct rows rows;
+    struct rounds rounds;
+    rows_gather(ts, none->only_case, axes->x, axes->by, &rows);
+    rounds_read(ts, axes->y, &rounds);
+    const char *left_out = rows.left_out.len ? rows.left_out.data : "";
+    if (!rows.n_groups)
+        analysis_found(ts, none, "%s: no row has a number for %s%s%s", word, axes->x,
+                       *left_out ? "; left out: " : "", left_out);
+    for (int32_t g = 0; g < rows.n_groups; g++)
+        group(ts, none->only_case, params, &rows.groups[g], &rounds, g ? "" : left_out);
+    rounds_free(&rounds);
+    rows_free(&rows);
+}
+
 const struct analysis *analysis_find(const char *name) {
     for (const struct analysis *const *a = all_analyses; *a; a++)
         if (!strcmp((*a)->name, name)) return *a;

@@ -7,6 +7,8 @@
 #include "results/table.h"
 
 struct problems;
+struct rows_group;
+struct rounds;
 struct analysis {
     const char *name, *brief;
     const struct option
@@ -25,6 +27,19 @@ struct finding {
 };
 void analysis_found(struct tables *, const struct finding *, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+struct analysis_axes {
+    const char *x, *y, *by;
+};
+/* Calls `group` for each group of rows along x, with the rounds of y; left_out names the rows that
+   have no number, at the first group only. Where there is no row at all: the finding `none`, whose
+   text begins with `word`. */
+void analysis_groups(struct tables *, const struct analysis_axes *, const struct finding *none,
+                     const char *word, const void *params,
+                     void (*group)(struct tables *, const char *only_case, const void *params,
+                                   const struct rows_group *, const struct rounds *,
+                                   const char *left_out));
+
 extern const struct analysis *const all_analyses[]; /* generated; NULL-terminated */
 const struct analysis *analysis_find(const char *name);
 

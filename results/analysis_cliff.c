@@ -52,8 +52,9 @@ static struct rise rise_of(const struct tables *ts, const struct cliff_params *p
 }
 
 /* All steps together have the level: many are looked at, and the worst is shown. */
-static void run_group(struct tables *ts, const char *only_case, const struct cliff_params *p,
+static void run_group(struct tables *ts, const char *only_case, const void *params,
                       const struct rows_group *g, const struct rounds *r, const char *left_out) {
+    const struct cliff_params *p = params;
     char name[200];
     struct text t = {0};
     int32_t worst = -1, steps = 0, rises = 0;
@@ -102,21 +103,10 @@ static void run_group(struct tables *ts, const char *only_case, const struct cli
 
 static int run(const void *params, const char *only_case, struct tables *ts, struct err *err) {
     const struct cliff_params *p = params;
-    struct rows rows;
-    struct rounds rounds;
+    const struct finding none = {"cliff", only_case, p->y, NAN, NAN, NAN, "", NULL};
     (void)err;
-    rows_gather(ts, only_case, p->x, p->by, &rows);
-    rounds_read(ts, p->y, &rounds);
-    const char *left_out = rows.left_out.len ? rows.left_out.data : "";
-    if (!rows.n_groups) {
-        struct finding f = {"cliff", only_case, p->y, NAN, NAN, NAN, "", NULL};
-        analysis_found(ts, &f, "not computed: no row has a number for %s%s%s", p->x,
-                       *left_out ? "; left out: " : "", left_out);
-    }
-    for (int32_t g = 0; g < rows.n_groups; g++)
-        run_group(ts, only_case, p, &rows.groups[g], &rounds, g ? "" : left_out);
-    rounds_free(&rounds);
-    rows_free(&rows);
+    analysis_groups(ts, &(struct analysis_axes){p->x, p->y, p->by}, &none, "not computed", p,
+                    run_group);
     return 0;
 }
 

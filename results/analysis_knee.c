@@ -430,9 +430,9 @@ static void check_identity(struct tables *ts, const char *only_case, const struc
           worst <= allowed ? "ok" : "failed", text);
 }
 
-static void run_group(struct tables *ts, const char *only_case, const struct knee_params *p,
-                      const struct rows_group *g, const struct rounds *r, bool rate,
-                      const char *left_out) {
+static void run_group(struct tables *ts, const char *only_case, const void *params,
+                      const struct rows_group *g, const struct rounds *r, const char *left_out) {
+    const struct knee_params *p = params;
     struct curve c = {.g = g, .x = rows_short(p->x), .suffix = ""};
     if ((double)g->n * (double)r->n_rounds > 5e7) { /* no run of ours; a file may say anything */
         found(ts, only_case, &c, "B*", NAN, NAN, NAN, "", NULL, "no knee: too many visits");
@@ -440,7 +440,7 @@ static void run_group(struct tables *ts, const char *only_case, const struct kne
     }
     struct arena *arena = arena_create();
     c.suffix = *g->name ? arena_printf(arena, " %s", g->name) : "";
-    curve_read(r, rate, &c, arena);
+    curve_read(r, rows_is_rate(rows_unit(ts, p->y)), &c, arena);
     double *x = arena_alloc(arena, (size_t)g->n * sizeof *x);
     double *t = arena_alloc(arena, (size_t)g->n * sizeof *t);
     struct knee k = {0};
@@ -458,23 +458,9 @@ static void run_group(struct tables *ts, const char *only_case, const struct kne
 
 static int run(const void *params, const char *only_case, struct tables *ts, struct err *err) {
     const struct knee_params *p = params;
-    struct rows rows;
-    struct rounds rounds;
+    const struct finding none = {"knee", only_case, "B*", NAN, NAN, NAN, rows_short(p->x), NULL};
     (void)err;
-    rows_gather(ts, only_case, p->x, p->by, &rows);
-    rounds_read(ts, p->y, &rounds);
-    const char *left_out = rows.left_out.len ? rows.left_out.data : "";
-    if (!rows.n_groups) {
-        char text[500];
-        snprintf(text, sizeof text, "no knee: no row has a number for %s%s%.300s", p->x,
-                 *left_out ? "; left out: " : "", left_out);
-        found(ts, only_case, NULL, "B*", NAN, NAN, NAN, rows_short(p->x), NULL, text);
-    }
-    for (int32_t g = 0; g < rows.n_groups; g++)
-        run_group(ts, only_case, p, &rows.groups[g], &rounds, rows_is_rate(rows_unit(ts, p->y)),
-                  g ? "" : left_out);
-    rounds_free(&rounds);
-    rows_free(&rows);
+    analysis_groups(ts, &(struct analysis_axes){p->x, p->y, p->by}, &none, "no knee", p, run_group);
     return 0;
 }
 

@@ -85,8 +85,9 @@ static void curve_read(const struct tables *ts, const struct rows_group *g, cons
     }
 }
 
-static void run_group(struct tables *ts, const char *only_case, const struct scaling_params *p,
+static void run_group(struct tables *ts, const char *only_case, const void *params,
                       const struct rows_group *g, const struct rounds *r, const char *left_out) {
+    const struct scaling_params *p = params;
     struct arena *arena = arena_create();
     struct text t = {0};
     char name[160], prefactor[170];
@@ -144,21 +145,10 @@ out:
 
 static int run(const void *params, const char *only_case, struct tables *ts, struct err *err) {
     const struct scaling_params *p = params;
-    struct rows rows;
-    struct rounds rounds;
+    const struct finding none = {"scaling", only_case, "exponent", NAN, NAN, NAN, "", NULL};
     (void)err;
-    rows_gather(ts, only_case, p->x, p->by, &rows);
-    rounds_read(ts, p->y, &rounds);
-    const char *left_out = rows.left_out.len ? rows.left_out.data : "";
-    if (!rows.n_groups) {
-        struct finding f = {"scaling", only_case, "exponent", NAN, NAN, NAN, "", NULL};
-        analysis_found(ts, &f, "no exponent: no row has a number for %s%s%s", p->x,
-                       *left_out ? "; left out: " : "", left_out);
-    }
-    for (int32_t g = 0; g < rows.n_groups; g++)
-        run_group(ts, only_case, p, &rows.groups[g], &rounds, g ? "" : left_out);
-    rounds_free(&rounds);
-    rows_free(&rows);
+    analysis_groups(ts, &(struct analysis_axes){p->x, p->y, p->by}, &none, "no exponent", p,
+                    run_group);
     return 0;
 }
 
