@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/option.h"
-#include "base/problems.h"
 #include "workloads/common/decoding.h"
 #include "workloads/common/plain.h"
 #include "workloads/model/ledger.h"
@@ -27,22 +26,7 @@ struct decode_self {
 #define PARAM(field)                                                                               \
     .offset = offsetof(struct decode_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
 static const struct option params[] = {
-    {.key = "batch",
-     .type = OPT_INT,
-     PARAM(batch),
-     .def = "1",
-     .min = 1,
-     .max = 4096,
-     .unit = "sequences",
-     .help = "Sequences that decode together."},
-    {.key = "context",
-     .type = OPT_INT,
-     PARAM(context),
-     .def = "64",
-     .min = 1,
-     .max = 1 << 24,
-     .unit = "tokens",
-     .help = "Tokens that each sequence already holds in its cache."},
+    DECODING_OPTIONS(PARAM),
     {.key = "steps",
      .type = OPT_INT,
      PARAM(steps),
@@ -84,10 +68,7 @@ static void check(const void *params_, const struct model_config *config,
                   struct problems *problems) {
     const struct decode_params *p = params_;
     (void)config;
-    if (p->batch * (p->context + p->steps) > INT32_MAX)
-        problem(problems, "workload.context", "workload.batch",
-                "%" PRId64 " sequences of %" PRId64 " tokens are more than 2^31 tokens", p->batch,
-                p->context + p->steps);
+    decoding_check(p->batch, p->context + p->steps, problems);
 }
 
 static void plan(const void *params_, const struct model_config *config, struct plan *plan) {

@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 #include "base/option.h"
-#include "base/problems.h"
 #include "workloads/common/decoding.h"
 #include "workloads/common/fill.h"
 #include "workloads/model/ledger.h"
@@ -28,22 +27,7 @@ static const char *const split_words[] = {"whole", "parts", NULL};
 #define PARAM(field)                                                                               \
     .offset = offsetof(struct step_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
 static const struct option params[] = {
-    {.key = "batch",
-     .type = OPT_INT,
-     PARAM(batch),
-     .def = "1",
-     .min = 1,
-     .max = 4096,
-     .unit = "sequences",
-     .help = "Sequences that decode together."},
-    {.key = "context",
-     .type = OPT_INT,
-     PARAM(context),
-     .def = "64",
-     .min = 1,
-     .max = 1 << 24,
-     .unit = "tokens",
-     .help = "Tokens that each sequence already holds in its cache."},
+    DECODING_OPTIONS(PARAM),
     {.key = "split",
      .type = OPT_WORD,
      PARAM(split),
@@ -74,10 +58,7 @@ static void check(const void *params_, const struct model_config *config,
                   struct problems *problems) {
     const struct step_params *p = params_;
     (void)config;
-    if (p->batch * (p->context + 1) > INT32_MAX)
-        problem(problems, "workload.context", "workload.batch",
-                "%" PRId64 " sequences of %" PRId64 " tokens are more than 2^31 tokens", p->batch,
-                p->context + 1);
+    decoding_check(p->batch, p->context + 1, problems);
 }
 
 static void parts_of(const struct step_params *p, const struct model_config *config,

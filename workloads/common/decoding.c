@@ -8,8 +8,16 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/problems.h"
 #include "kernels/device.h"
 #include "workloads/common/plain.h"
+
+void decoding_check(int64_t batch, int64_t tokens, struct problems *problems) {
+    if (batch * tokens > INT32_MAX)
+        problem(problems, "workload.context", "workload.batch",
+                "%" PRId64 " sequences of %" PRId64 " tokens are more than 2^31 tokens", batch,
+                tokens);
+}
 
 struct session_spec decoding_spec(int64_t batch, int64_t context, int64_t steps) {
     return (struct session_spec){.cache = {.n_seq = (int32_t)batch,

@@ -23,6 +23,23 @@ struct decoding {
     uint64_t device_hash;
 };
 
+/* The keys batch and context; PARAM(field) gives their places. */
+#define DECODING_OPTIONS(PARAM)                                                                    \
+    {.key = "batch",                                                                               \
+     .type = OPT_INT,                                                                              \
+     PARAM(batch),                                                                                 \
+     .def = "1",                                                                                   \
+     .min = 1,                                                                                     \
+     .max = 4096,                                                                                  \
+     .unit = "sequences",                                                                          \
+     .help = "Sequences that decode together."},                                                   \
+    {                                                                                              \
+        .key = "context", .type = OPT_INT, PARAM(context), .def = "64", .min = 1, .max = 1 << 24,  \
+        .unit = "tokens", .help = "Tokens that each sequence already holds in its cache."          \
+    }
+/* Refuses more than 2^31 tokens of all sequences. */
+void decoding_check(int64_t batch, int64_t tokens, struct problems *);
+
 struct session_spec decoding_spec(int64_t batch, int64_t context, int64_t steps);
 /* One sequence alone in chunks: fills its context; with a chunk of 1 it is the plain path. */
 struct session_spec decoding_alone(int64_t context, int64_t steps, int64_t chunk);
