@@ -204,14 +204,19 @@ double stats_t_quantile(double p, double df) {
 
 double stats_t95(double df) { return stats_t_quantile(0.975, df); }
 
-/* P(F > f): I_x(d2/2, d1/2) at x = d2 / (d2 + d1 f). */
-static double f_tail(double f, double d1, double d2) {
-    const double a = d2 / 2, b = d1 / 2, x = d2 / (d2 + d1 * f), y = d1 * f / (d2 + d1 * f);
+double stats_beta(double x, double a, double b) {
+    if (!(x >= 0 && x <= 1) || !(a > 0) || !(b > 0)) return NAN;
+    if (x <= 0 || x >= 1) return x;
     int sign;
-    const double ln =
-        a * log(x) + b * log(y) + lgamma_r(a + b, &sign) - lgamma_r(a, &sign) - lgamma_r(b, &sign);
+    const double ln = a * log(x) + b * log1p(-x) + lgamma_r(a + b, &sign) - lgamma_r(a, &sign) -
+                      lgamma_r(b, &sign);
     if (x < (a + 1) / (a + b + 2)) return exp(ln) * beta_fraction(a, b, x) / a;
-    return 1 - exp(ln) * beta_fraction(b, a, y) / b;
+    return 1 - exp(ln) * beta_fraction(b, a, 1 - x) / b;
+}
+
+/* P(F > f). */
+static double f_tail(double f, double d1, double d2) {
+    return stats_beta(d2 / (d2 + d1 * f), d2 / 2, d1 / 2);
 }
 
 double stats_f95(double d1, double d2) {

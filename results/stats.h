@@ -18,7 +18,8 @@ double stats_lag1(const double *x,
 double stats_slope(const double *x, const double *y, size_t n); /* least squares */
 double stats_t95(double df); /* two-sided 95 % quantile of Student's t; any df >= 1 */
 double stats_t_quantile(double p, double df);
-double stats_f95(double d1, double d2); /* 95 % quantile of F; any d1, d2 >= 1, else NAN */
+double stats_beta(double x, double a, double b); /* regularised incomplete beta I_x(a, b) */
+double stats_f95(double d1, double d2);          /* 95 % quantile of F; any d1, d2 >= 1, else NAN */
 /* Student t interval of the mean of n values; NAN bounds at n < 2. */
 void stats_t_interval(const double *x, size_t n, double *lo, double *hi);
 /* Relative half width of the 95 % interval of the mean of correlated samples by non-overlapping
