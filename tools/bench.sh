@@ -121,7 +121,7 @@ bench_fair() {
     echo "flags of that row: $(flags "$work/beside.h5" decode)"
 }
 
-bench_cpu() { # BENCH_PEER: a python that has llama.cpp
+bench_cpu() { # BENCH_PEER: a python that has llama.cpp, or PyTorch, or both
     echo "== the cpu device at the limit of the machine; results are kept in build/bench"
     # shellcheck disable=SC2086 # one word, or none
     python3 tests/bench/cpu_limits.py "$program" build/bench ${BENCH_PEER-}

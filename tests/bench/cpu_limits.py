@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """make bench-cpu: one sitting of tests/bench/cpu.toml, each row as the share of its bound (the larger of MBU and MFU,
-   against the ceilings of the same run) beside its goal; with a peer, its times in turns with ours.
+   against the ceilings of the same run) beside its goal; with peers, their times in turns with ours.
 
-   cpu_limits.py BENCH OUT_FOLDER [PYTHON_OF_THE_PEER]
-   PYTHON_OF_THE_PEER has llama-cpp-python, numpy and gguf: the peer reads a model of the same shape, made here."""
+   cpu_limits.py BENCH OUT_FOLDER [PYTHON_OF_THE_PEERS]
+   PYTHON_OF_THE_PEERS has llama-cpp-python (with numpy and gguf), or torch, or both."""
 import csv
 import io
 import json
@@ -17,8 +17,10 @@ GOALS = {  # row: least share of its bound
     "decode batch=1": 0.92, "decode batch=2": 0.8, "decode batch=4": 0.8, "decode batch=8": 0.8,
     "decode batch=16": 0.8, "decode batch=32": 0.8, "prefill type=bf16": 0.85, "prefill type=f32": 0.85,
     "gemv type=int8": 0.9, "gemv type=int4": 0.8, "attention prefill": 0.7, "attention decode": 0.85}
-PEER_GOALS = {"pp512": 1.7, "batch1": 1.05, "batch8": 2, "batch16": 2, "batch32": 2}
-PEER_ROWS = {"pp512": "prefill type=bf16", **{f"batch{b}": f"decode batch={b}" for b in (1, 2, 4, 8, 16, 32)}}
+PEERS = {  # what runs it, and row of cpu_beside.toml: least ratio of its time to ours
+    "llama.cpp": ("llama_cpp", "peer_llama.py", {"prefill": 1.7, "decode batch=1": 1.05, "decode batch=8": 2, "decode batch=16": 2,
+                                                 "decode batch=32": 2, "quantized type=int8": 1.05, "quantized type=int4": 1.05}),
+    "PyTorch": ("torch", "peer_torch.py", {f"linear type={t} m={m}": 1.1 for t in ("bf16", "f32") for m in (1, 8, 64, 512)})}
 
 
 def rows_of(bench, result):
@@ -52,29 +54,34 @@ def limits(rows):
         print(f"  {'prefill, 1 -> 2 threads':24} {one / two:5.2f}x   1.9  {'reached' if one / two >= 1.9 else 'short'}")
 
 
-def peer(bench, out, python):
-    model = out / "peer-seed-0.5b.gguf"
-    tool = HERE / "peer_llama.py"
-    if not model.exists():
-        subprocess.run([python, tool, "--make", model], check=True)
-    ours, theirs = {}, {}
+def peers(bench, out, python):
+    here = {name: peer for name, peer in PEERS.items()
+            if subprocess.run([python, "-c", f"import {peer[0]}"], capture_output=True).returncode == 0}
+    if not here:
+        sys.exit(f"{python} has neither llama-cpp-python nor torch")
+    ours, theirs = {}, {name: {} for name in here}
     for turn in range(3):
         result = out / f"beside-{turn}.h5"
         result.unlink(missing_ok=True)
         run(bench, result, HERE / "cpu_beside.toml")
         for name, row in rows_of(bench, result).items():
             ours.setdefault(name, []).append(row["time"])
-        said = subprocess.run([python, tool, model], check=True, capture_output=True, text=True).stdout
-        (out / f"peer-{turn}.jsonl").write_text(said)
-        for line in said.splitlines():
-            cell = json.loads(line)
-            theirs.setdefault(cell["cell"], []).append(cell["median_ms"])
-    print("llama.cpp's time over ours, medians of three turns")
-    for cell, times in theirs.items():
-        if PEER_ROWS.get(cell) in ours:
-            mine, peers, goal = statistics.median(ours[PEER_ROWS[cell]]), statistics.median(times), PEER_GOALS.get(cell)
-            verdict = "" if goal is None else "reached" if peers / mine >= goal else "short"
-            print(f"  {PEER_ROWS[cell]:20} ours {mine:8.2f} ms  llama.cpp {peers:8.2f} ms  {peers / mine:5.2f}x  {goal or '':>5}  {verdict}")
+        for name, (_, tool, _) in here.items():
+            said = subprocess.run([python, HERE / tool, out], check=True, capture_output=True, text=True).stdout
+            (out / f"{tool}-{turn}.jsonl").write_text(said)
+            for line in said.splitlines():
+                cell = json.loads(line)
+                theirs[name].setdefault(cell["cell"], []).append(cell["median_ms"])
+    for name, cells in theirs.items():
+        print(f"time of {name} over ours, medians of three turns [least and most of the turns]")
+        for cell, times in cells.items():
+            if cell not in ours:
+                sys.exit(f"cpu_beside.toml has no row '{cell}'")
+            ratios = sorted(t / o for t, o in zip(times, ours[cell]))
+            ratio, goal = statistics.median(times) / statistics.median(ours[cell]), PEERS[name][2].get(cell)
+            verdict = "" if goal is None else "reached" if ratio >= goal else "short"
+            print(f"  {cell:24} ours {statistics.median(ours[cell]):8.3f} ms  theirs {statistics.median(times):8.3f} ms  "
+                  f"{ratio:5.2f}x [{ratios[0]:.2f}, {ratios[-1]:.2f}]  {goal or '':>5}  {verdict}")
 
 
 def main():
@@ -85,7 +92,7 @@ def main():
     run(bench, result, HERE / "cpu.toml")
     limits(rows_of(bench, result))
     if len(sys.argv) > 3:
-        peer(bench, out, sys.argv[3])
+        peers(bench, out, sys.argv[3])
 
 
 main()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """llama.cpp on a synthetic model of the shape seed-0.5b, to stand beside `bench` in one sitting.
 
-   peer_llama.py --make FILE.gguf     bf16 weights, normal, of the shape's sizes
-   peer_llama.py FILE.gguf [THREADS]  one JSON line a cell: pp512, and one step of 1 to 32 sequences with 64 tokens each
+   peer_llama.py FOLDER [THREADS]  one JSON line for each row of cpu_beside.toml that llama.cpp can run too: a prompt of
+                                   512 tokens, one step of 1 to 32 sequences with 64 tokens each, and steps of one
+                                   with its own 8 and 4 bit formats. FOLDER keeps the models: normal weights, made once.
    Needs llama-cpp-python, numpy and gguf of PyPI."""
 import ctypes
 import json
@@ -10,6 +11,8 @@ import os
 import statistics
 import sys
 import time
+
+import llama_cpp as llama
 
 LAYERS, D, HEADS, KV_HEADS, D_H, D_FF, VOCAB = 24, 896, 14, 2, 64, 4864, 151936
 PROMPT, CONTEXT, BATCHES, REPEATS = 512, 64, (1, 2, 4, 8, 16, 32), 8
@@ -61,12 +64,17 @@ def make(path):
     out.close()
 
 
-def measure(path, threads):
-    import llama_cpp as llama
+def quantize(source, path, file_type, tensor_type):
+    """By llama.cpp's own quantizer, every matrix alike: Q8_0 has 8.5 bits a weight, Q4_0 4.5."""
+    params = llama.llama_model_quantize_default_params()
+    params.ftype = file_type
+    params.output_tensor_type = params.token_embedding_type = tensor_type
+    if llama.llama_model_quantize(source.encode(), path.encode(), ctypes.byref(params)):
+        sys.exit(f"llama.cpp cannot quantize {source}")
 
-    silent = llama.llama_log_callback(lambda level, text, user: None)  # must outlive every call
-    llama.llama_log_set(silent, ctypes.c_void_p(0))
-    llama.llama_backend_init()
+
+def measure(path, threads, cells):
+    """cells: {name of the row: sequences of a step; 0: the prompt}"""
     model_params = llama.llama_model_default_params()
     model_params.n_gpu_layers = 0
     model = llama.llama_model_load_from_file(path.encode(), model_params)
@@ -102,20 +110,38 @@ def measure(path, threads):
     def show(cell, times):
         print(json.dumps({"cell": cell, "median_ms": statistics.median(times), "samples_ms": times}), flush=True)
 
-    times = []
-    for _ in range(4):
+    for cell, n in cells.items():
         llama.llama_memory_clear(memory, True)
-        times.append(step([(0, p, p == PROMPT - 1) for p in range(PROMPT)]))
-    show(f"pp{PROMPT}", times[1:])
-    for n in BATCHES:
-        llama.llama_memory_clear(memory, True)
+        times = []
+        if n == 0:
+            for _ in range(4):
+                llama.llama_memory_clear(memory, True)
+                times.append(step([(0, p, p == PROMPT - 1) for p in range(PROMPT)]))
+            show(cell, times[1:])
+            continue
         for sequence in range(n):
             step([(sequence, p, False) for p in range(CONTEXT - 1)])
-        show(f"batch{n}", [step([(s, CONTEXT + i, True) for s in range(n)]) for i in range(REPEATS)][2:])
+        show(cell, [step([(s, CONTEXT - 1 + i, True) for s in range(n)]) for i in range(REPEATS)][2:])
+    llama.llama_free(context)
+    llama.llama_model_free(model)
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "--make":
-        make(sys.argv[2])
-    else:
-        measure(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count())
+def main():
+    folder, threads = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
+    silent = llama.llama_log_callback(lambda level, text, user: None)  # must outlive every call
+    llama.llama_log_set(silent, ctypes.c_void_p(0))
+    llama.llama_backend_init()
+    full = f"{folder}/seed-0.5b-bf16.gguf"
+    if not os.path.exists(full):
+        make(full + ".part")
+        os.rename(full + ".part", full)
+    measure(full, threads, {"prefill": 0, **{f"decode batch={n}": n for n in BATCHES}})
+    for name, kind in (("int8", "Q8_0"), ("int4", "Q4_0")):
+        path = f"{folder}/seed-0.5b-{kind}.gguf"
+        if not os.path.exists(path):
+            quantize(full, path + ".part", getattr(llama, "LLAMA_FTYPE_MOSTLY_" + kind), getattr(llama, "GGML_TYPE_" + kind))
+            os.rename(path + ".part", path)
+        measure(path, threads, {f"quantized type={name}": 1})
+
+
+main()
