@@ -37,6 +37,7 @@ struct weight {
 struct step_bounds { /* the largest step that will come; nothing allocates after plan() */
     int32_t n_seq, n_row, n_out, most_q, most_kv;
     int32_t n_q, n_kv, d_h, d_model, d_ff, vocab;
+    enum dtype activation;
 };
 
 struct op_case { /* asked of `supports` */

@@ -252,7 +252,8 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
                                        .d_h = (int32_t)shape->d_h,
                                        .d_model = (int32_t)shape->d_model,
                                        .d_ff = (int32_t)shape->d_ff,
-                                       .vocab = 2};
+                                       .vocab = 2,
+                                       .activation = config->activation};
     int code = supported(self, err);
     if (!code) code = create_cache(self, err);
     if (!code)

@@ -253,7 +253,8 @@ static int prepare_gemm(struct ceiling_self *self, struct err *err) {
                                  .d_h = 2,
                                  .d_model = (int32_t)p->depth,
                                  .d_ff = (int32_t)p->width,
-                                 .vocab = 2};
+                                 .vocab = 2,
+                                 .activation = activation_of(p)};
     int code = self->device->kind->pack(self->device, &self->weight, &spec, 1, &source, err);
     if (code) return code;
     if ((code = self->device->kind->plan(self->device, &bounds, err))) return code;

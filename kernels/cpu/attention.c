@@ -15,9 +15,8 @@ struct attention {
     struct cpu *cpu;
     const struct step *step;
     const struct kv *kv;
-    const float *q;
-    float *o;
-    int64_t ldq, ldo;
+    const struct tensor *q;
+    struct tensor *o;
     float scale;
     int32_t group;      /* query heads per KV head */
     int32_t width;      /* d_h rounded up to whole panels */
@@ -290,27 +289,36 @@ static void do_chunk(const struct attention *job, const struct room *room, int32
     weigh(job, room, s, head, m, c0, p0, p1, &next);
 }
 
+static char *head_of(const struct tensor *t, int64_t r, int64_t head, int64_t d) {
+    return (char *)cpu_row(t, r) + head * d * (dtype_bits(t->type) / 8);
+}
+
 static void load_queries(const struct attention *job, const struct room *room, int32_t head,
                          int32_t r0, int32_t r1) {
+    const struct cpu_kernels *kernels = job->cpu->kernels;
     const int32_t d = job->kv->d_h, behind = job->width - d;
     float *to = room->q;
     for (int32_t r = r0; r < r1; r++)
         for (int32_t i = 0; i < job->group; i++, to += job->width) {
-            job->cpu->kernels->scale(to, job->q + r * job->ldq + (head * job->group + i) * d,
-                                     job->scale, d);
+            const char *q = head_of(job->q, r, head * job->group + i, d);
+            kernels->widen[job->q->type](to, q, d);
+            kernels->scale(to, to, job->scale, d);
             memset(to + d, 0, (size_t)behind * sizeof *to);
         }
 }
 
-static void store_row(const struct attention *job, int32_t r, int32_t query_head, const float *o,
+/* Spoils `o`. */
+static void store_row(const struct attention *job, int32_t r, int32_t query_head, float *o,
                       float l) {
     const struct cpu_kernels *kernels = job->cpu->kernels;
     const int32_t d = job->kv->d_h;
-    float *to = job->o + r * job->ldo + query_head * d;
+    char *to = head_of(job->o, r, query_head, d);
+    float *out = job->o->type == DT_F32 ? (float *)(void *)to : o;
     if (job->kv->type == DT_BF16)
-        kernels->scale_woven(to, o, 1.0f / l, d);
+        kernels->scale_woven(out, o, 1.0f / l, d);
     else
-        kernels->scale(to, o, 1.0f / l, d);
+        kernels->scale(out, o, 1.0f / l, d);
+    if (out == o) kernels->narrow[job->o->type](to, o, d);
 }
 
 /* Items are (sequence, head, piece of its rows): each runs over all chunks. */
@@ -401,8 +409,8 @@ void cpu_attention(struct device *device, struct tensor *o, const struct tensor 
     const struct step_bounds *bounds = &cpu->bounds;
     const int32_t n_q = kv->d_h > 0 ? q->cols / kv->d_h : 0;
     if (step->n_row == 0) return;
-    if (!cpu_expects(cpu, q->type == DT_F32 && o->type == DT_F32,
-                     "attention: activations are f32 here") ||
+    if (!cpu_expects(cpu, cpu_is_float(q->type) && cpu_is_float(o->type),
+                     "attention: activations are floats") ||
         !cpu_expects(cpu,
                      kv->n_kv > 0 && n_q % kv->n_kv == 0 && o->cols == q->cols &&
                          q->cols == n_q * kv->d_h,
@@ -413,10 +421,8 @@ void cpu_attention(struct device *device, struct tensor *o, const struct tensor 
     struct attention job = {.cpu = cpu,
                             .step = step,
                             .kv = kv,
-                            .q = q->data,
-                            .o = o->data,
-                            .ldq = q->stride,
-                            .ldo = o->stride,
+                            .q = q,
+                            .o = o,
                             .scale = scale,
                             .group = n_q / kv->n_kv,
                             .width = round_up(kv->d_h, PANEL)};

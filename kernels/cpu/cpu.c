@@ -77,10 +77,11 @@ static void free_workspace(struct cpu *cpu) {
     struct device *device = &cpu->base;
     device_free(device, cpu->scratch);
     device_free(device, cpu->parts);
+    device_free(device, cpu->wide);
     device_free(device, cpu->rope.cosine);
-    cpu->scratch = cpu->parts = NULL;
+    cpu->scratch = cpu->parts = cpu->wide = NULL;
     cpu->rope = (struct rope_table){0};
-    cpu->scratch_floats = cpu->parts_floats = 0;
+    cpu->scratch_floats = cpu->parts_floats = cpu->wide_floats = 0;
 }
 
 static void cpu_close(struct device **device) {
@@ -114,20 +115,17 @@ static void cpu_describe(struct device *device, struct facts *facts) {
     facts_printf(facts, "device.l3", "bytes", "", "%lld", (long long)cpu->topology.l3_bytes);
 }
 
-static bool is_float(enum dtype type) {
-    return type == DT_F32 || type == DT_F16 || type == DT_BF16;
-}
-
 static const char *refused(enum op op, const struct op_case *c) {
     const bool ceiling = op == OP_COPY || op == OP_READ || op == OP_TRIAD || op == OP_FMA_PEAK;
-    if (op == OP_FMA_PEAK && !is_float(c->activation))
+    if (op == OP_FMA_PEAK && !cpu_is_float(c->activation))
         return "cpu multiplies floats only; integers have no kernel";
-    if (!ceiling && c->activation != DT_F32) return "cpu keeps activations in f32 only";
+    if (!ceiling && !cpu_is_float(c->activation))
+        return "cpu keeps activations in f32, f16 or bf16";
     if (op == OP_EMBED || op == OP_LINEAR) {
         const char *why = cpu_weight_refused(c->weight, c->scale, c->group);
         if (why != NULL) return why;
     }
-    if ((op == OP_ROPE_APPEND || op == OP_ATTENTION) && !is_float(c->kv) && c->kv != DT_I8)
+    if ((op == OP_ROPE_APPEND || op == OP_ATTENTION) && !cpu_is_float(c->kv) && c->kv != DT_I8)
         return "cpu keeps caches in f32, f16, bf16 or int8";
     return NULL;
 }
@@ -140,7 +138,7 @@ static bool cpu_supports(struct device *device, enum op op, const struct op_case
         {"avx512", "avx512 panels of 16 rows", "avx512 panels of 16 rows of codes"},
         {"neon", "neon panels of 16 rows", "neon panels of 16 rows of codes"},
     };
-    const int form = op != OP_LINEAR && op != OP_EMBED ? 0 : is_float(c->weight) ? 1 : 2;
+    const int form = op != OP_LINEAR && op != OP_EMBED ? 0 : cpu_is_float(c->weight) ? 1 : 2;
     const struct cpu *cpu = cpu_of(device);
     const char *reason = refused(op, c);
     *kernel_or_reason = reason;
@@ -172,6 +170,8 @@ static int cpu_plan(struct device *device, const struct step_bounds *bounds, str
     cpu->parts_floats = cpu_attention_parts(cpu, &b);
     cpu->scratch = workspace(cpu, threads * cpu->scratch_floats * 4, "cpu scratch", &ok);
     cpu->parts = workspace(cpu, cpu->parts_floats * 4, "cpu attention parts", &ok);
+    cpu->wide_floats = cpu_linear_wide(&b);
+    cpu->wide = workspace(cpu, cpu->wide_floats * 4, "cpu activations", &ok);
     const int32_t half = b.d_h / 2;
     float *angles = workspace(cpu, 2 * (int64_t)b.most_kv * half * 4, "cpu rope", &ok);
     cpu->rope = (struct rope_table){.cosine = angles, .capacity = b.most_kv, .half = half};

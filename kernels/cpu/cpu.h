@@ -64,6 +64,8 @@ struct cpu {
     int64_t scratch_floats;
     float *parts; /* partial results of attention split over one sequence */
     int64_t parts_floats;
+    float *wide; /* rows of activations of other types as f32: what linear multiplies */
+    int64_t wide_floats;
     double best[SELECT_PIECES]; /* of select's pieces */
     int32_t best_id[SELECT_PIECES];
     struct rope_table rope;
@@ -73,6 +75,16 @@ extern const struct ops cpu_ops;
 extern const struct device_kind device_cpu;
 
 static inline struct cpu *cpu_of(struct device *device) { return (struct cpu *)device; }
+
+/* Types that activations may have. */
+static inline bool cpu_is_float(enum dtype type) {
+    return type == DT_F32 || type == DT_F16 || type == DT_BF16;
+}
+
+/* Element (r, 0) of a tensor. */
+static inline void *cpu_row(const struct tensor *t, int64_t r) {
+    return (char *)t->data + r * t->stride * (dtype_bits(t->type) / 8);
+}
 
 static inline float *cpu_scratch(struct cpu *cpu, int thread) {
     return cpu->scratch + thread * cpu->scratch_floats;
@@ -115,6 +127,7 @@ void cpu_weight_scales(const struct cpu_weight *, int64_t panel, int n, float *o
 
 /* Floats of scratch that one thread needs for an op under these bounds. */
 int64_t cpu_linear_scratch(void);
+int64_t cpu_linear_wide(const struct step_bounds *);
 int64_t cpu_attention_scratch(const struct step_bounds *);
 int64_t cpu_attention_parts(const struct cpu *, const struct step_bounds *);
 int64_t cpu_rows_scratch(const struct step_bounds *);

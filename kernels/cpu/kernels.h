@@ -66,10 +66,10 @@ struct cpu_kernels {
     void (*narrow[FLOAT_TYPES])(void *out, const float *in, int64_t n);
     void (*add)(float *y, const float *a, const float *b, int64_t n); /* y = a + b; y may be a */
     void (*swiglu)(float *y, const float *gate, const float *up,
-                   int64_t n);                                    /* y = silu(gate) * up */
-    void (*scale)(float *y, const float *x, float by, int64_t n); /* y = x * by */
-    /* The same of x whose 16s hold the even columns and then the odd ones, as a tile leaves them
-     * that took plain rows of bf16 for a panel. */
+                   int64_t n); /* y = silu(gate) * up; y may be gate */
+    void (*scale)(float *y, const float *x, float by, int64_t n); /* y = x * by; y may be x */
+    /* The same, in place too, of x whose 16s hold the even columns and then the odd ones, as a tile
+     * leaves them that took plain rows of bf16 for a panel. */
     void (*scale_woven)(float *y, const float *x, float by, int64_t n);
     void (*multiply)(float *y, const float *by, int64_t n); /* y *= by */
     /* residual += delta (or NULL); y = residual / sqrt(mean(residual^2) + eps) * gain, unless y is

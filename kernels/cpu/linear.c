@@ -19,6 +19,14 @@ enum {
     STREAM_AHEAD = 1024, /* bytes of each of the panels that are streamed together */
 };
 
+int64_t cpu_linear_wide(const struct step_bounds *b) {
+    const int64_t rows = b->n_row < BLOCK_ROWS ? b->n_row : BLOCK_ROWS;
+    int64_t widest = (int64_t)b->n_q * b->d_h;
+    if (b->d_model > widest) widest = b->d_model;
+    if (b->d_ff > widest) widest = b->d_ff;
+    return b->activation == DT_F32 ? 0 : rows * widest;
+}
+
 int64_t cpu_linear_scratch(void) {
     return BLOCK_ROWS * SCRATCH_COLS + GROUP_PANELS * BLOCK_K * PANEL;
 }
@@ -27,8 +35,8 @@ struct product {
     struct cpu *cpu;
     const struct cpu_weight *w;
     const float *x, *bias;
-    float *y;
-    int64_t ldx, ldy;
+    struct tensor y; /* m rows */
+    int64_t ldx;
     int32_t m, n_blocks; /* rows, and pieces of them */
     int64_t n_panels;    /* panels with results: those of the gate for SwiGLU */
     int64_t n, up;       /* columns of y; SwiGLU: the place of the first row of `up`, or 0 */
@@ -140,6 +148,12 @@ static void multiply(const struct product *job, const float *x, int32_t m, int64
         job->cpu->kernels->multiply(acc + i * ldc, by, n_panels * PANEL);
 }
 
+/* n results of row r from column c on, in their type. */
+static void put(const struct product *job, int64_t r, int64_t c, const float *from, int64_t n) {
+    job->cpu->kernels->narrow[job->y.type](
+        (char *)cpu_row(&job->y, r) + c * (dtype_bits(job->y.type) / 8), from, n);
+}
+
 /* Panels first ... first + n - 1 for rows r0 ... r0 + m - 1. */
 static void plain_group(const struct product *job, int32_t r0, int32_t m, int64_t first, int n,
                         float *acc) {
@@ -147,8 +161,10 @@ static void plain_group(const struct product *job, int32_t r0, int32_t m, int64_
     const float *x = job->x + r0 * job->ldx;
     float *wide = acc + BLOCK_ROWS * SCRATCH_COLS;
     /* Whole panels of one part without a bias go straight to y. */
-    if (w->n_parts == 1 && job->bias == NULL && (first + n) * PANEL <= job->n) {
-        multiply(job, x, m, first, n, job->y + r0 * job->ldy + first * PANEL, job->ldy, wide);
+    if (w->n_parts == 1 && job->bias == NULL && (first + n) * PANEL <= job->n &&
+        job->y.type == DT_F32) {
+        multiply(job, x, m, first, n, (float *)cpu_row(&job->y, r0) + first * PANEL, job->y.stride,
+                 wide);
         return;
     }
     multiply(job, x, m, first, n, acc, GATE_COLS, wide);
@@ -158,12 +174,9 @@ static void plain_group(const struct product *job, int32_t r0, int32_t m, int64_
         const int64_t row = w->part_row[part] + (first + p - w->part_panel[part]) * PANEL;
         const int64_t left = w->part_row[part + 1] - row, count = left < PANEL ? left : PANEL;
         for (int32_t i = 0; i < m; i++) {
-            const float *from = acc + i * GATE_COLS + p * PANEL;
-            float *to = job->y + (r0 + i) * job->ldy + row;
-            if (job->bias != NULL)
-                job->cpu->kernels->add(to, from, job->bias + row, count);
-            else
-                memcpy(to, from, (size_t)count * sizeof *to);
+            float *sum = acc + i * GATE_COLS + p * PANEL;
+            if (job->bias != NULL) job->cpu->kernels->add(sum, sum, job->bias + row, count);
+            put(job, r0 + i, row, sum, count);
         }
     }
 }
@@ -178,9 +191,11 @@ static void swiglu_group(const struct product *job, int32_t r0, int32_t m, int64
     float *up = acc + BLOCK_ROWS * GATE_COLS, *wide = acc + BLOCK_ROWS * SCRATCH_COLS;
     multiply(job, x, m, first, n, acc, GATE_COLS, wide);
     multiply(job, x, m, place / PANEL, n_up, up, UP_COLS, wide);
-    for (int32_t i = 0; i < m; i++)
-        job->cpu->kernels->swiglu(job->y + (r0 + i) * job->ldy + column, acc + i * GATE_COLS,
-                                  up + i * UP_COLS + shift, count);
+    for (int32_t i = 0; i < m; i++) {
+        float *gate = acc + i * GATE_COLS;
+        job->cpu->kernels->swiglu(gate, gate, up + i * UP_COLS + shift, count);
+        put(job, r0 + i, column, gate, count);
+    }
 }
 
 /* Items are panels, all panels of one block of rows after those of the former. */
@@ -202,6 +217,50 @@ static void do_panels(void *ctx, int64_t begin, int64_t end, int thread) {
     }
 }
 
+/* Rows of x as f32: (rows, K) of job->wide. */
+struct widening {
+    const struct cpu *cpu;
+    const struct tensor *x;
+    int64_t first;
+};
+
+static void widen_rows(void *ctx, int64_t begin, int64_t end, int thread) {
+    const struct widening *job = ctx;
+    const int64_t k = job->x->cols;
+    (void)thread;
+    for (int64_t r = begin; r < end; r++)
+        job->cpu->kernels->widen[job->x->type](job->cpu->wide + r * k,
+                                               cpu_row(job->x, job->first + r), k);
+}
+
+static void product_run(struct product *job) {
+    struct cpu *cpu = job->cpu;
+    job->n_blocks = (job->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    /* Serial when a dispatch would cost more than it saves. */
+    const int64_t macs = job->m * job->w->head.rows * job->w->head.cols;
+    const int64_t items = job->n_blocks * job->n_panels;
+    pool_run(cpu->pool, items, GROUP_PANELS, macs < 16384 ? items : 1, do_panels, job);
+}
+
+/* By pieces of rows that are widened once for all panels. */
+static void wide_product(struct product *job, const struct tensor *x) {
+    struct cpu *cpu = job->cpu;
+    const int32_t rows = job->m;
+    const int64_t k = x->cols, most = k > 0 ? cpu->wide_floats / k : rows;
+    struct tensor *y = &job->y;
+    if (!cpu_expects(cpu, most > 0, "linear: activations other than planned")) return;
+    job->x = cpu->wide;
+    job->ldx = k;
+    for (int32_t r = 0; r < rows; r += job->m) {
+        job->m = rows - r < most ? rows - r : (int32_t)most;
+        struct widening widening = {cpu, x, r};
+        const int64_t grain = 1 + 4096 / (k + 1);
+        pool_run(cpu->pool, job->m, grain, job->m * k < 16384 ? job->m : 1, widen_rows, &widening);
+        product_run(job);
+        y->data = cpu_row(y, job->m);
+    }
+}
+
 void cpu_linear(struct device *device, struct tensor *y, const struct tensor *x,
                 const struct weight *weight, const float *bias, enum epilogue epilogue) {
     struct cpu *cpu = cpu_of(device);
@@ -209,8 +268,8 @@ void cpu_linear(struct device *device, struct tensor *y, const struct tensor *x,
     const bool swiglu = epilogue == EPI_SWIGLU;
     const int64_t n = swiglu ? w->head.rows / 2 : w->head.rows;
     if (!cpu_expects(cpu, cpu->scratch != NULL, "linear before plan") ||
-        !cpu_expects(cpu, x->type == DT_F32 && y->type == DT_F32,
-                     "linear: activations are f32 here") ||
+        !cpu_expects(cpu, cpu_is_float(x->type) && cpu_is_float(y->type),
+                     "linear: activations are floats") ||
         !cpu_expects(cpu, x->cols == w->head.cols && y->cols == n && x->rows == y->rows,
                      "linear: x, the weight and y do not fit"))
         return;
@@ -218,16 +277,15 @@ void cpu_linear(struct device *device, struct tensor *y, const struct tensor *x,
                           .w = w,
                           .x = x->data,
                           .bias = bias,
-                          .y = y->data,
+                          .y = *y,
                           .ldx = x->stride,
-                          .ldy = y->stride,
                           .m = x->rows,
-                          .n_blocks = (x->rows + BLOCK_ROWS - 1) / BLOCK_ROWS,
                           .n = n,
                           .n_panels = swiglu ? (n + PANEL - 1) / PANEL : w->n_panels,
                           .up = swiglu ? cpu_weight_place(w, n) : 0};
     if (job.m == 0 || n == 0) return;
-    /* Serial when a dispatch would cost more than it saves. */
-    const int64_t macs = job.m * weight->rows * weight->cols, items = job.n_blocks * job.n_panels;
-    pool_run(cpu->pool, items, GROUP_PANELS, macs < 16384 ? items : 1, do_panels, &job);
+    if (x->type == DT_F32)
+        product_run(&job);
+    else
+        wide_product(&job, x);
 }

@@ -20,7 +20,33 @@ struct rows {
     float eps;
 };
 
-static float *row_of(const struct tensor *t, int64_t r) { return (float *)t->data + r * t->stride; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Of one thread: a row of activations of another type and one of results, or heads and angles. */
+int64_t cpu_rows_scratch(const struct step_bounds *b) {
+    return larger(2 * (int64_t)b->d_model, 3 * (int64_t)b->d_h) + 32;
+}
+
+/* Values of a tensor's row from column c on as f32: where they lie, or in `room`. */
+static const float *values_of(const struct rows *job, const struct tensor *t, int64_t r, int64_t c,
+                              int64_t n, float *room) {
+    const char *from = (const char *)cpu_row(t, r) + c * (dtype_bits(t->type) / 8);
+    if (t->type == DT_F32) return (const float *)(const void *)from;
+    job->cpu->kernels->widen[t->type](room, from, n);
+    return room;
+}
+
+/* Where f32 results of such a row are made, and afterwards put into it. */
+static float *results_of(const struct tensor *t, int64_t r, int64_t c, float *room) {
+    return t->type == DT_F32 ? (float *)cpu_row(t, r) + c : room;
+}
+
+static void put_results(const struct rows *job, const struct tensor *t, int64_t r, int64_t c,
+                        int64_t n, const float *room) {
+    if (t->type == DT_F32) return;
+    job->cpu->kernels->narrow[t->type]((char *)cpu_row(t, r) + c * (dtype_bits(t->type) / 8), room,
+                                       n);
+}
 
 static void over_rows(struct rows *job, int64_t n, int64_t cols, pool_fn *fn) {
     const int64_t grain = 1 + 4096 / (cols + 1);
@@ -29,28 +55,40 @@ static void over_rows(struct rows *job, int64_t n, int64_t cols, pool_fn *fn) {
 
 static void embed_rows(void *ctx, int64_t begin, int64_t end, int thread) {
     const struct rows *job = ctx;
-    (void)thread;
-    for (int64_t r = begin; r < end; r++)
-        cpu_weight_row(job->cpu, job->w, job->step->token[r], row_of(job->out, r));
+    float *room = cpu_scratch(job->cpu, thread);
+    for (int64_t r = begin; r < end; r++) {
+        float *x = results_of(job->out, r, 0, room);
+        cpu_weight_row(job->cpu, job->w, job->step->token[r], x);
+        put_results(job, job->out, r, 0, job->out->cols, x);
+    }
+}
+
+/* Whether rows of other types than f32 have room to be computed in. */
+static bool has_room(const struct cpu *cpu, const struct tensor *t) {
+    return t == NULL || t->type == DT_F32 || 2 * (int64_t)t->cols <= cpu->scratch_floats;
 }
 
 void cpu_embed(struct device *device, struct tensor *x, const struct weight *weight,
                const struct step *step) {
     struct rows job = {
         .cpu = cpu_of(device), .step = step, .w = (const struct cpu_weight *)weight, .out = x};
-    if (!cpu_expects(job.cpu, x->type == DT_F32, "embed: activations are f32 here") ||
-        !cpu_expects(job.cpu, x->cols == weight->cols, "embed: x and the weight do not fit"))
+    if (!cpu_expects(job.cpu, cpu_is_float(x->type), "embed: activations are floats") ||
+        !cpu_expects(job.cpu, x->cols == weight->cols, "embed: x and the weight do not fit") ||
+        !cpu_expects(job.cpu, has_room(job.cpu, x), "embed: rows wider than planned"))
         return;
     over_rows(&job, step->n_row, x->cols, embed_rows);
 }
 
 static void norm_rows(void *ctx, int64_t begin, int64_t end, int thread) {
     const struct rows *job = ctx;
-    (void)thread;
-    for (int64_t r = begin; r < end; r++)
-        job->cpu->kernels->add_norm(
-            job->out != NULL ? row_of(job->out, r) : NULL, row_of(job->residual, r),
-            job->in != NULL ? row_of(job->in, r) : NULL, job->gain, job->eps, job->residual->cols);
+    const int64_t n = job->residual->cols;
+    float *room = cpu_scratch(job->cpu, thread), *second = room != NULL ? room + n : NULL;
+    for (int64_t r = begin; r < end; r++) {
+        const float *delta = job->in != NULL ? values_of(job, job->in, r, 0, n, room) : NULL;
+        float *y = job->out != NULL ? results_of(job->out, r, 0, second) : NULL;
+        job->cpu->kernels->add_norm(y, cpu_row(job->residual, r), delta, job->gain, job->eps, n);
+        if (y != NULL) put_results(job, job->out, r, 0, n, y);
+    }
 }
 
 void cpu_add_norm(struct device *device, struct tensor *y, struct tensor *residual,
@@ -62,9 +100,11 @@ void cpu_add_norm(struct device *device, struct tensor *y, struct tensor *residu
                        .gain = gain,
                        .eps = eps};
     if (!cpu_expects(job.cpu,
-                     residual->type == DT_F32 && (y == NULL || y->type == DT_F32) &&
-                         (delta == NULL || delta->type == DT_F32),
-                     "add_norm: activations are f32 here"))
+                     residual->type == DT_F32 && (y == NULL || cpu_is_float(y->type)) &&
+                         (delta == NULL || cpu_is_float(delta->type)),
+                     "add_norm: activations are floats, the residual stream f32") ||
+        !cpu_expects(job.cpu, has_room(job.cpu, y) && has_room(job.cpu, delta),
+                     "add_norm: rows wider than planned"))
         return;
     over_rows(&job, residual->rows, residual->cols, norm_rows);
 }
@@ -128,31 +168,32 @@ static void append(const struct rows *job, void *values, float *scales, int64_t 
             (char *)values + place * kv->d_h * (dtype_bits(kv->type) / 8), head, kv->d_h);
 }
 
-int64_t cpu_rows_scratch(const struct step_bounds *b) { return 2 * (int64_t)b->d_h + 32; }
-
 static void rope_rows(void *ctx, int64_t begin, int64_t end, int thread) {
     const struct rows *job = ctx;
     const struct kv *kv = job->kv;
     const struct rope_table *table = &job->cpu->rope;
     const int32_t d = kv->d_h, half = d / 2, n_q = job->out->cols / d;
-    float *head = cpu_scratch(job->cpu, thread), *own = head + d;
+    float *head = cpu_scratch(job->cpu, thread), *turned = head + d, *own = turned + d;
     for (int64_t r = begin; r < end; r++) {
         const int32_t p = job->step->pos[r], s = job->step->seq[r];
-        const float *in = row_of(job->in, r), *cosine = own, *sine = own + half;
-        float *q = row_of(job->out, r);
+        const float *cosine = own, *sine = own + half;
         if (table->half == half && p < table->filled) {
             cosine = table->cosine + (int64_t)p * half;
             sine = table->sine + (int64_t)p * half;
         } else {
             angles(own, own + half, p, half, (double)job->rope->base);
         }
-        for (int32_t h = 0; h < n_q; h++) rotate(job, q + h * d, in + h * d, cosine, sine);
-        in += (int64_t)n_q * d;
+        for (int32_t h = 0; h < n_q; h++) {
+            float *q = results_of(job->out, r, h * d, turned);
+            rotate(job, q, values_of(job, job->in, r, h * d, d, head), cosine, sine);
+            put_results(job, job->out, r, h * d, d, q);
+        }
         for (int32_t h = 0; h < kv->n_kv; h++) {
-            const int64_t place = cpu_kv_place(kv, s, h, p);
-            rotate(job, head, in + h * d, cosine, sine);
-            append(job, kv->k, kv->k_scale, place, head);
-            append(job, kv->v, kv->v_scale, place, in + ((int64_t)kv->n_kv + h) * d);
+            const int64_t place = cpu_kv_place(kv, s, h, p), k = (int64_t)(n_q + h) * d,
+                          v = k + (int64_t)kv->n_kv * d;
+            rotate(job, turned, values_of(job, job->in, r, k, d, head), cosine, sine);
+            append(job, kv->k, kv->k_scale, place, turned);
+            append(job, kv->v, kv->v_scale, place, values_of(job, job->in, r, v, d, head));
         }
     }
 }
@@ -162,8 +203,8 @@ void cpu_rope_append(struct device *device, struct tensor *q, const struct kv *k
     struct rows job = {
         .cpu = cpu_of(device), .step = step, .in = qkv, .out = q, .kv = kv, .rope = rope};
     const struct step_bounds now = {.d_h = kv->d_h};
-    if (!cpu_expects(job.cpu, q->type == DT_F32 && qkv->type == DT_F32,
-                     "rope_append: activations are f32 here") ||
+    if (!cpu_expects(job.cpu, cpu_is_float(q->type) && cpu_is_float(qkv->type),
+                     "rope_append: activations are floats") ||
         !cpu_expects(job.cpu, qkv->cols == q->cols + 2 * kv->n_kv * kv->d_h && kv->d_h % 2 == 0,
                      "rope_append: q, the cache and qkv do not fit") ||
         !cpu_expects(job.cpu, cpu_rows_scratch(&now) <= job.cpu->scratch_floats,
@@ -175,11 +216,12 @@ void cpu_rope_append(struct device *device, struct tensor *q, const struct kv *k
 
 void cpu_gather_rows(struct device *device, struct tensor *y, const struct tensor *x,
                      const struct step *step) {
-    if (!cpu_expects(cpu_of(device), x->type == DT_F32 && y->type == DT_F32,
-                     "gather_rows: activations are f32 here"))
+    if (!cpu_expects(cpu_of(device), cpu_is_float(x->type) && y->type == x->type,
+                     "gather_rows: x and y are floats of one type"))
         return;
+    const size_t bytes = (size_t)x->cols * (size_t)dtype_bits(x->type) / 8;
     for (int32_t o = 0; o < step->n_out; o++)
-        memcpy(row_of(y, o), row_of(x, step->out_row[o]), (size_t)x->cols * sizeof(float));
+        memcpy(cpu_row(y, o), cpu_row(x, step->out_row[o]), bytes);
 }
 
 void cpu_advance(struct device *device, const struct step *from, struct step *to,

@@ -76,7 +76,7 @@ static void *room(struct model *m, int64_t bytes) {
 static void make(struct model *m, int n_layers, enum dtype type) {
     struct err err = {0};
     struct step_bounds bounds = {BATCH, MOST_ROWS, BATCH, MOST_ROWS, CONTEXT, N_Q,
-                                 N_KV,  D_H,       D,     D_FF,      VOCAB};
+                                 N_KV,  D_H,       D,     D_FF,      VOCAB,   DT_F32};
     if (m->device->kind->plan(m->device, &bounds, &err)) fail(&err);
     m->n_layers = n_layers;
     m->layers = must_alloc((size_t)n_layers * sizeof *m->layers);

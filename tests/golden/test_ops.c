@@ -365,7 +365,7 @@ static void rope_on(struct op_target *target) {
     kv.k = op_buffer(target, bytes, NULL), kv.v = op_buffer(target, bytes, NULL);
     struct tensor qkv = op_tensor(target, DT_F32, 1, 32, 32, a, false),
                   q = op_tensor(target, DT_F32, 1, 16, 16, NULL, true);
-    const struct step_bounds bounds = {1, 1, 1, 1, length, 2, 1, 8, 16, 16, 16};
+    const struct step_bounds bounds = {1, 1, 1, 1, length, 2, 1, 8, 16, 16, 16, DT_F32};
     op_plan(&rig, target, &bounds);
     target->device->ops->rope_append(target->device, &q, &kv, &qkv, &step, &rope);
     float *got = op_values(&rig, target, &q), k[8], v[8];
@@ -417,8 +417,8 @@ static void attention_on(struct op_target *target) {
             }
     kv.k = op_buffer(target, bytes, k), kv.v = op_buffer(target, bytes, v);
     free(k), free(v);
-    const struct step_bounds bounds = {1,    n,     1,           n,           n, n_q,
-                                       n_kv, width, n_q * width, n_q * width, 10};
+    const struct step_bounds bounds = {1,    n,     1,           n,           n,  n_q,
+                                       n_kv, width, n_q * width, n_q * width, 10, DT_F32};
     op_plan(&rig, target, &bounds);
     struct tensor q = op_tensor(target, DT_F32, n, n_q * width, n_q * width, a, false);
     struct tensor o = op_tensor(target, DT_F32, n, n_q * width, n_q * width, NULL, true);

@@ -232,7 +232,8 @@ void op_check_linear(struct op_rig *rig) {
                                     .d_h = 64,
                                     .d_model = 65,
                                     .d_ff = 64,
-                                    .vocab = 64};
+                                    .vocab = 64,
+                                    .activation = DT_BF16};
     for (int t = 0; t < rig->n_targets; t++) op_plan(rig, &rig->targets[t], &few);
     for (const struct weight_format *f = weight_formats; f->name; f++)
         for (int swiglu = 0; swiglu < 2; swiglu++)

@@ -50,12 +50,13 @@ struct product {
     const float *w, *x;
     int32_t out, in;
     enum epilogue epilogue;
+    enum dtype activation;
 };
 
 static float *product_rows(struct op_rig *rig, struct op_target *target, const struct product *p,
                            const struct weight *weight, int32_t first, int32_t rows) {
     struct tensor x =
-        op_tensor(target, DT_F32, rows, p->in, p->in, p->x + (int64_t)first * p->in, false);
+        op_tensor(target, p->activation, rows, p->in, p->in, p->x + (int64_t)first * p->in, false);
     struct tensor y = op_tensor(target, DT_F32, rows, p->out, p->out, NULL, true);
     target->device->ops->linear(target->device, &y, &x, weight, NULL, p->epilogue);
     return op_values(rig, target, &y);
@@ -72,9 +73,9 @@ static float *product_run(struct op_rig *rig, struct op_target *target, const st
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
         int32_t n = batches[b], first = op_int(rig, 0, MOST - n);
         float *some = product_rows(rig, target, p, weight, first, n);
-        op_case_name(rig, "invariance of linear %s %s, N %d K %d: rows %d ... %d of %d alone",
-                     dtype_names[p->spec.type], scale_names[p->spec.scale], p->out, p->in, first,
-                     first + n - 1, MOST);
+        op_case_name(rig, "invariance of linear %s %s, %s, N %d K %d: rows %d ... %d of %d alone",
+                     dtype_names[p->spec.type], scale_names[p->spec.scale],
+                     dtype_names[p->activation], p->out, p->in, first, first + n - 1, MOST);
         op_equal(rig, target, "y", some, all + (int64_t)first * p->out,
                  (size_t)n * (size_t)p->out * 4);
         free(some);
@@ -84,16 +85,26 @@ static float *product_run(struct op_rig *rig, struct op_target *target, const st
     return all;
 }
 
-static void product_case(struct op_rig *rig, const struct weight_format *format,
-                         enum epilogue epilogue, int32_t out, int32_t in, int group) {
+/* y is f32, in which no bit is hidden. */
+static void product_of(struct op_rig *rig, const struct weight_format *format,
+                       enum dtype activation, enum epilogue epilogue, int32_t out, int32_t in,
+                       int group) {
     if (op_enough(rig)) return;
     int64_t rows = epilogue == EPI_SWIGLU ? 2 * (int64_t)out : out;
     if (format->scale != SCALE_GROUP) group = 0;
     float *w = op_reals(rig, rows * in, 1), *x = op_reals(rig, (int64_t)MOST * in, 1);
-    struct product p = {
-        {"op test", rows, in, format->type, format->scale, group}, w, x, out, in, epilogue};
-    const struct op_case ask = {
-        .weight = format->type, .scale = format->scale, .group = group, .epilogue = epilogue};
+    struct product p = {{"op test", rows, in, format->type, format->scale, group},
+                        w,
+                        x,
+                        out,
+                        in,
+                        epilogue,
+                        activation};
+    const struct op_case ask = {.weight = format->type,
+                                .scale = format->scale,
+                                .group = group,
+                                .activation = activation,
+                                .epilogue = epilogue};
     float *kept[OP_TARGETS] = {0};
     for (int t = 0; t < rig->n_targets; t++) {
         struct op_target *target = &rig->targets[t];
@@ -109,6 +120,11 @@ static void product_case(struct op_rig *rig, const struct weight_format *format,
     for (int t = 0; t < rig->n_targets; t++) free(kept[t]);
     free(w);
     free(x);
+}
+
+static void product_case(struct op_rig *rig, const struct weight_format *format,
+                         enum epilogue epilogue, int32_t out, int32_t in, int group) {
+    product_of(rig, format, DT_F32, epilogue, out, in, group);
 }
 
 /* ---- attention ---- */
@@ -161,8 +177,8 @@ static struct kv make_cache(struct op_rig *rig, struct op_target *target, enum d
 /* Pushes tokens of all sequences through rope_append and attention in pieces of `piece` rows,
    sequences [first, first + n) together, and writes o (SEQS, length, n_q * d_h). */
 static void flow(struct op_rig *rig, struct op_target *target, enum dtype kv_type,
-                 const struct heads *h, enum layout layout, const float *qkv, int32_t first,
-                 int32_t n, int32_t piece, float *o) {
+                 enum dtype activation, const struct heads *h, enum layout layout, const float *qkv,
+                 int32_t first, int32_t n, int32_t piece, float *o) {
     struct device *device = target->device;
     const int32_t length = tokens(rig);
     const int32_t width = width_of(h), q_cols = h->n_q * h->d_h;
@@ -180,8 +196,8 @@ static void flow(struct op_rig *rig, struct op_target *target, enum dtype kv_typ
                    qkv + ((int64_t)(first + s) * length + at) * width,
                    (size_t)rows * (size_t)width * 4);
         struct step on = op_step_on(target, &step);
-        struct tensor in = op_tensor(target, DT_F32, n * rows, width, width, x, false);
-        struct tensor q = op_tensor(target, DT_F32, n * rows, q_cols, q_cols, NULL, true);
+        struct tensor in = op_tensor(target, activation, n * rows, width, width, x, false);
+        struct tensor q = op_tensor(target, activation, n * rows, q_cols, q_cols, NULL, true);
         struct tensor out = op_tensor(target, DT_F32, n * rows, q_cols, q_cols, NULL, true);
         device->ops->rope_append(device, &q, &kv, &in, &on, &rope);
         device->ops->attention(device, &out, &q, &kv, &on, 0.125f);
@@ -197,10 +213,11 @@ static void flow(struct op_rig *rig, struct op_target *target, enum dtype kv_typ
     op_release(rig, target);
 }
 
-static void attention_case(struct op_rig *rig, enum dtype kv_type, const struct heads *h) {
+static void attention_case(struct op_rig *rig, enum dtype kv_type, enum dtype activation,
+                           const struct heads *h) {
     if (op_enough(rig)) return;
     const int32_t length = tokens(rig);
-    const struct op_case ask = {.kv = kv_type};
+    const struct op_case ask = {.activation = activation, .kv = kv_type};
     const struct step_bounds bounds = {.n_seq = SEQS,
                                        .n_row = SEQS * length,
                                        .n_out = SEQS,
@@ -211,7 +228,8 @@ static void attention_case(struct op_rig *rig, enum dtype kv_type, const struct 
                                        .d_h = h->d_h,
                                        .d_model = h->n_q * h->d_h,
                                        .d_ff = 4 * h->n_q * h->d_h,
-                                       .vocab = 10};
+                                       .vocab = 10,
+                                       .activation = activation};
     static const int32_t pieces[] = {1, 7, 32, 64};
     size_t bytes = (size_t)SEQS * (size_t)length * (size_t)(h->n_q * h->d_h) * 4;
     float *qkv = op_reals(rig, (int64_t)SEQS * length * width_of(h), 1), *kept[OP_TARGETS] = {0},
@@ -223,13 +241,13 @@ static void attention_case(struct op_rig *rig, enum dtype kv_type, const struct 
             continue;
         op_plan(rig, target, &bounds);
         kept[t] = must_alloc(bytes);
-        flow(rig, target, kv_type, h, CONTIGUOUS, qkv, 0, SEQS, length, kept[t]);
+        flow(rig, target, kv_type, activation, h, CONTIGUOUS, qkv, 0, SEQS, length, kept[t]);
         for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
             op_case_name(
                 rig,
                 "invariance of attention, cache %s, %d q heads, %d kv heads of %d: %d sequences in pieces of %d",
                 dtype_names[kv_type], h->n_q, h->n_kv, h->d_h, SEQS, pieces[i]);
-            flow(rig, target, kv_type, h, CONTIGUOUS, qkv, 0, SEQS, pieces[i], other);
+            flow(rig, target, kv_type, activation, h, CONTIGUOUS, qkv, 0, SEQS, pieces[i], other);
             op_equal(rig, target, "o", other, kept[t], bytes);
         }
         op_case_name(
@@ -237,18 +255,21 @@ static void attention_case(struct op_rig *rig, enum dtype kv_type, const struct 
             "invariance of attention, cache %s, %d q heads, %d kv heads of %d: each sequence alone",
             dtype_names[kv_type], h->n_q, h->n_kv, h->d_h);
         for (int32_t s = 0; s < SEQS; s++)
-            flow(rig, target, kv_type, h, CONTIGUOUS, qkv, s, 1, s == 0 ? 1 : 32, other);
+            flow(rig, target, kv_type, activation, h, CONTIGUOUS, qkv, s, 1, s == 0 ? 1 : 32,
+                 other);
         op_equal(rig, target, "o", other, kept[t], bytes);
         for (int layout = CONTIGUOUS + 1; layout < N_LAYOUTS; layout++) {
-            const struct op_case laid = {
-                .kv = kv_type, .paged = layout >= PAGED, .window = layout == RING};
+            const struct op_case laid = {.activation = activation,
+                                         .kv = kv_type,
+                                         .paged = layout >= PAGED,
+                                         .window = layout == RING};
             if (!op_supported(rig, target, OP_ATTENTION, &laid) ||
                 !op_supported(rig, target, OP_ROPE_APPEND, &laid))
                 continue;
             op_case_name(rig,
                          "invariance of attention, cache %s, %d q heads, %d kv heads of %d: %s",
                          dtype_names[kv_type], h->n_q, h->n_kv, h->d_h, layout_names[layout]);
-            flow(rig, target, kv_type, h, (enum layout)layout, qkv, 0, SEQS, 24, other);
+            flow(rig, target, kv_type, activation, h, (enum layout)layout, qkv, 0, SEQS, 24, other);
             op_equal(rig, target, "o", other, kept[t], bytes);
         }
         const struct op_target *first = first_of(rig, t);
@@ -306,9 +327,11 @@ void op_check_invariance(struct op_rig *rig) {
     /* A group of one, and heads that fill no whole vectors, each with half of the types: scalar
      * code takes its time. */
     static const struct heads usual = {6, 2, 64}, single = {2, 2, 128}, odd = {9, 1, 40};
-    for (size_t i = 0; i < 4; i++) attention_case(rig, kv_types[i], &usual);
-    for (size_t i = 0; i < 4 && !rig->quiet; i++)
-        attention_case(rig, kv_types[i], i < 2 ? &odd : &single);
+    for (size_t i = 0; i < 4; i++) attention_case(rig, kv_types[i], DT_F32, &usual);
+    for (size_t i = 0; i < 4 && !rig->quiet; i++) {
+        attention_case(rig, kv_types[i], DT_F32, i < 2 ? &odd : &single);
+        if (i > 0) attention_case(rig, kv_types[i], i == 1 ? DT_F16 : DT_BF16, &single);
+    }
     op_plan_dense(rig);
     static const int32_t shapes[][2] = {{1, 64},    {3, 1},     {17, 33},  {64, 64},
                                         {129, 127}, {320, 896}, {65, 1200}};
@@ -317,6 +340,11 @@ void op_check_invariance(struct op_rig *rig) {
             product_case(rig, f, EPI_NONE, shapes[i][0], shapes[i][1], 32);
         product_case(rig, f, EPI_SWIGLU, 96, 192, 32);
         product_case(rig, f, EPI_SWIGLU, 37, 65, 32);
+        for (int a = DT_F16; a <= DT_BF16 && !rig->quiet; a++) {
+            product_of(rig, f, (enum dtype)a, EPI_NONE, 129, 127, 32);
+            product_of(rig, f, (enum dtype)a, EPI_NONE, 65, 1200, 32);
+            product_of(rig, f, (enum dtype)a, EPI_SWIGLU, 37, 320, 32);
+        }
         if (f->scale != SCALE_GROUP) continue;
         product_case(rig, f, EPI_SWIGLU, 21, 1100, 7);
         product_case(rig, f, EPI_NONE, 33, 1200, 128);

@@ -208,7 +208,8 @@ void op_plan_dense(struct op_rig *rig) {
                                      .d_h = 128,
                                      .d_model = 4865,
                                      .d_ff = 4865,
-                                     .vocab = 151937};
+                                     .vocab = 151937,
+                                     .activation = DT_BF16};
     for (int t = 0; t < rig->n_targets; t++) op_plan(rig, &rig->targets[t], &most);
 }
 

@@ -205,7 +205,8 @@ int product_prepare(void *s, const void *params, const struct model_config *conf
                                        .d_h = 2,
                                        .d_model = (int32_t)dims.k,
                                        .d_ff = (int32_t)dims.n,
-                                       .vocab = 2};
+                                       .vocab = 2,
+                                       .activation = type};
     int code = supported(self, dims, err);
     if (!code) code = pack_copies(self, dims, err);
     if (!code) code = tensor_create(&self->x, self->device, type, m, dims.k, "x", err);

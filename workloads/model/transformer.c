@@ -258,7 +258,8 @@ int session_plan(struct session *s, struct err *err) {
                                  .d_h = (int32_t)shape->d_h,
                                  .d_model = (int32_t)shape->d_model,
                                  .d_ff = (int32_t)shape->d_ff,
-                                 .vocab = (int32_t)shape->vocab};
+                                 .vocab = (int32_t)shape->vocab,
+                                 .activation = s->config.activation};
     return s->model->device->kind->plan(s->model->device, &bounds, err);
 }
 

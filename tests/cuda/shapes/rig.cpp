@@ -138,7 +138,7 @@ void plan_for(const struct model &m, int64_t n_seq, int64_t n_row, int64_t n_out
     struct err err = {};
     const struct step_bounds b = {int32_t(n_seq),   int32_t(n_row), int32_t(n_out), 1,
                                   int32_t(most_kv), m.n_q,          m.n_kv,         m.d,
-                                  m.d_model,        m.d_ff,         m.vocab};
+                                  m.d_model,        m.d_ff,         m.vocab,        DT_F32};
     if (device->kind->plan(device, &b, &err)) wrong("%s", err.text);
 }
 void run(void) {

@@ -95,6 +95,8 @@ static void what_is_not_there_is_refused_with_a_sentence(void **state) {
     c.weight = DT_F16;
     assert_false(device_cpu.supports(device, OP_LINEAR, &c, &text));
     c = good, c.activation = DT_F16;
+    assert_true(device_cpu.supports(device, OP_ADD_NORM, &c, &text));
+    c.activation = DT_I8;
     assert_false(device_cpu.supports(device, OP_ADD_NORM, &c, &text));
     assert_non_null(strstr(text, "f32"));
     c = good, c.kv = DT_NF4;
@@ -303,7 +305,7 @@ static void heads_larger_than_planned_are_refused(void **state) {
 static void planning_again_leaves_one_workspace(void **state) {
     (void)state;
     struct device *device = open_cpu("auto", 2);
-    const struct step_bounds b = {2, 64, 2, 32, 512, 4, 2, 32, 128, 256, 1000};
+    const struct step_bounds b = {2, 64, 2, 32, 512, 4, 2, 32, 128, 256, 1000, DT_F32};
     struct step_bounds larger = b;
     struct err err = {0};
     larger.most_kv = 4096;
