@@ -7,6 +7,7 @@
 import csv
 import io
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -31,6 +32,7 @@ def rows_of(bench, result):
         row = rows.setdefault((line["case"] + " " + line["label"]).strip(), {"flags": line["flags"]})
         if line["median"]:
             row[line["metric"]] = float(line["median"])
+            row["best " + line["metric"]] = float(line["max"])
     return rows
 
 
@@ -39,6 +41,23 @@ def run(bench, out, protocol):
     if ended.returncode not in (0, 1):
         sys.exit(ended.stderr)
     print(ended.stdout)
+
+
+def plain(out):
+    """GB/s and GFLOP/s of loops that share nothing with the device's; None where nothing compiles them for this machine."""
+    program = out / "plain_ceilings"
+    built = subprocess.run(["cc", "-O3", "-march=native", HERE / "plain_ceilings.c", "-o", program, "-pthread"])
+    if built.returncode:
+        return None
+    said = subprocess.run([program, str(os.cpu_count()), "256"], check=True, capture_output=True, text=True).stdout
+    return [float(word) for word in said.split()]
+
+
+def ceilings(rows, found):
+    print("ceilings beside plain loops of C (-O3 -march=native), each its best")
+    for name, metric, best in zip(("read", "fma"), ("bandwidth", "flop_rate"), found):
+        ours = rows[f"ceilings op={name}"]["best " + metric] * 1e-9
+        print(f"  {name:24} ours {ours:8.2f}  plain {best:8.2f}  G{'byte' if name == 'read' else 'FLOP'}/s  {ours / best:5.2f}")
 
 
 def limits(rows):
@@ -89,8 +108,12 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     result = out / "cpu.h5"
     result.unlink(missing_ok=True)
+    before = plain(out)
     run(bench, result, HERE / "cpu.toml")
-    limits(rows_of(bench, result))
+    rows = rows_of(bench, result)
+    if before:
+        ceilings(rows, [max(pair) for pair in zip(before, plain(out))])
+    limits(rows)
     if len(sys.argv) > 3:
         peers(bench, out, sys.argv[3])
 
