@@ -64,6 +64,8 @@ struct worker {
 struct pool {
     int n;
     bool pinned;
+    int64_t
+        spin_ns; /* SPIN_NS, or 0 where threads share CPUs: who spins keeps another from working */
     struct worker *workers; /* (n), [0] is the caller */
     struct range *ranges;   /* (n) */
     /* the job; written only while every range is exhausted under the coming number */
@@ -156,7 +158,7 @@ static uint32_t wait_for_job(struct pool *pool, uint32_t seen) {
             pause_cpu();
         }
         int64_t t = clock_ns();
-        if (until == 0) until = t + SPIN_NS;
+        if (until == 0) until = t + pool->spin_ns;
         if (t < until) continue;
         atomic_fetch_add(&pool->sleepers, 1);
         while (atomic_load(&pool->epoch) == seen) futex_wait(&pool->epoch, seen, -1);
@@ -183,7 +185,7 @@ static void wait_for_end(struct pool *pool, int64_t items) {
             if (atomic_load_explicit(&pool->done, memory_order_acquire) == items) return;
             pause_cpu();
         }
-    } while (clock_ns() < begin + SPIN_NS);
+    } while (clock_ns() < begin + pool->spin_ns);
     /* Without a piece of its own the caller cannot tell how long one takes. */
     int64_t patience = pool->longest == 0 ? UNKNOWN_NS : 2 * pool->longest;
     if (patience < HELD_UP_NS) patience = HELD_UP_NS;
@@ -299,6 +301,7 @@ int pool_create(struct pool **out, int n, const int *cpus, struct err *err) {
         return err_set(err, ERR_MEMORY, "no memory for a pool of %d threads", n);
     }
     *pool = (struct pool){.n = 1, .ranges = ranges};
+    pool->spin_ns = n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPIN_NS : 0;
     for (int i = 0; i < n; i++) ranges[i] = (struct range){.next = UINT32_MAX};
     pool->workers = must_alloc((size_t)n * sizeof *pool->workers);
     sigset_t all, old; /* signals belong to the program's own threads */
