@@ -64,6 +64,7 @@ static int cpu_open(struct device **device, const void *params, struct err *err)
                         .topology = topology,
                         .params = *p,
                         .touch = true};
+    cpu_linear_blocks(cpu, topology.l2_bytes);
     const int code = pool_create(&cpu->pool, threads, p->pin ? topology.cpus : NULL, err);
     if (code != 0) {
         free(cpu);
@@ -112,6 +113,8 @@ static void cpu_describe(struct device *device, struct facts *facts) {
     facts_set(facts, "device.huge_pages", cpu->params.huge_pages ? topology_huge_pages() : "off",
               "", "");
     facts_printf(facts, "device.l2", "bytes", "", "%lld", (long long)cpu->topology.l2_bytes);
+    facts_printf(facts, "device.block", "values", "", "%d x %lld", (int)cpu->block_rows,
+                 (long long)cpu->block_k);
     facts_printf(facts, "device.l3", "bytes", "", "%lld", (long long)cpu->topology.l3_bytes);
 }
 

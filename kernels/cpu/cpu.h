@@ -11,9 +11,8 @@
 #include "kernels/device.h"
 
 enum {
-    BLOCK_ROWS = 288, /* rows of x in one piece of a matrix product */
-    BLOCK_K =
-        1024, /* about as many columns, so that a piece of x stays in the second-level cache */
+    BLOCK_ROWS = 288, /* most rows of x in one piece of a matrix product */
+    BLOCK_K = 1024,   /* most columns in one, about */
     GROUP_PANELS = 4, /* panels done together */
     CHUNK =
         64, /* positions of a cache that attention handles at once; chunks start at its multiples */
@@ -57,6 +56,9 @@ struct cpu {
     struct cpu_params params;
     struct err failed; /* the first failure since the last sync */
     bool touch;        /* alloc writes every page at once, by all threads */
+    /* A piece of x: as much as stays in the second-level cache beside panels that were widened. */
+    int32_t block_rows;
+    int64_t block_k;
 
     /* workspace, from plan() */
     struct step_bounds bounds;
@@ -125,6 +127,9 @@ void cpu_codes_row(const struct cpu_weight *, int64_t place, float *out);
 /* Where there is one scale a row: those of the rows of n panels. out (n, 16) */
 void cpu_weight_scales(const struct cpu_weight *, int64_t panel, int n, float *out);
 
+/* Chooses block_rows and block_k for a second-level cache of so many bytes (0: unknown). No bit of
+   a result depends on them. */
+void cpu_linear_blocks(struct cpu *, int64_t l2_bytes);
 /* Floats of scratch that one thread needs for an op under these bounds. */
 int64_t cpu_linear_scratch(void);
 int64_t cpu_linear_wide(const struct step_bounds *);

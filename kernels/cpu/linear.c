@@ -27,6 +27,14 @@ int64_t cpu_linear_wide(const struct step_bounds *b) {
     return b->activation == DT_F32 ? 0 : rows * widest;
 }
 
+void cpu_linear_blocks(struct cpu *cpu, int64_t l2_bytes) {
+    enum { LARGE = 1 << 20, LEAST_K = 128, HALF_ROWS = BLOCK_ROWS / 2 };
+    cpu->block_rows = l2_bytes > 0 && l2_bytes < LARGE ? HALF_ROWS : BLOCK_ROWS;
+    const int64_t column = (cpu->block_rows + GROUP_PANELS * PANEL) * (int64_t)sizeof(float);
+    const int64_t fits = l2_bytes * 7 / 10 / column / WORD_CODES * WORD_CODES;
+    cpu->block_k = l2_bytes <= 0 || fits > BLOCK_K ? BLOCK_K : fits < LEAST_K ? LEAST_K : fits;
+}
+
 int64_t cpu_linear_scratch(void) {
     return BLOCK_ROWS * SCRATCH_COLS + GROUP_PANELS * BLOCK_K * PANEL;
 }
@@ -49,11 +57,13 @@ struct blocks {
     int64_t n, n_grains, grain, cols;
 };
 
-static struct blocks blocks_of(const struct cpu_weight *w, bool one) {
+static struct blocks blocks_of(const struct product *job, bool one) {
+    const struct cpu_weight *w = job->w;
+    const int64_t block_k = job->cpu->block_k;
     struct blocks b = {.n = 1, .cols = w->head.cols};
     b.grain = w->n_groups > 1 ? w->span : WORD_CODES;
     b.n_grains = (b.cols + b.grain - 1) / b.grain;
-    const int64_t most = b.grain < BLOCK_K ? BLOCK_K / b.grain : 1;
+    const int64_t most = b.grain < block_k ? block_k / b.grain : 1;
     if (!one) b.n = (b.n_grains + most - 1) / most;
     return b;
 }
@@ -84,8 +94,8 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
     const int n_tiles = (m + kernels->rows - 1) / kernels->rows;
     /* Fewer rows than a block pays for: no blocks of k, each panel once from end to end. Groups
      * larger than a block leave no choice. */
-    const bool whole = n_tiles == 1 || (w->n_groups > 1 && w->span > BLOCK_K);
-    const struct blocks blocks = blocks_of(w, whole);
+    const bool whole = n_tiles == 1 || (w->n_groups > 1 && w->span > job->cpu->block_k);
+    const struct blocks blocks = blocks_of(job, whole);
     const int together = n_tiles == 1 ? n_panels : GROUP_PANELS;
     const bool unpacked = !whole && kernels->unpack[type] != NULL &&
                           m > (w->scales != NULL ? UNPACK_CODES : UNPACK_ROWS);
@@ -235,7 +245,7 @@ static void widen_rows(void *ctx, int64_t begin, int64_t end, int thread) {
 
 static void product_run(struct product *job) {
     struct cpu *cpu = job->cpu;
-    job->n_blocks = (job->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    job->n_blocks = (job->m + cpu->block_rows - 1) / cpu->block_rows;
     /* Serial when a dispatch would cost more than it saves. */
     const int64_t macs = job->m * job->w->head.rows * job->w->head.cols;
     const int64_t items = job->n_blocks * job->n_panels;

@@ -321,6 +321,73 @@ static void planning_again_leaves_one_workspace(void **state) {
     device_close(&device);
 }
 
+static void made_up_row(void *ctx, int64_t r, float *out) {
+    for (int64_t i = 0; i < *(const int64_t *)ctx; i++)
+        out[i] = (float)((r * 7919 + i * 104729) % 1009 - 504) / 504.0f;
+}
+
+/* Caches of all sizes, unknown ones too: the same bits. */
+static void blocks_follow_the_cache_and_change_no_bit(void **state) {
+    (void)state;
+    enum { M = 301, N = 37, K = 1500 };
+    static const int64_t sizes[] = {0,         1,       128 << 10, 256 << 10,
+                                    512 << 10, 1 << 20, 2 << 20,   1 << 30};
+    static const struct {
+        enum dtype type;
+        enum scale scale;
+        int group;
+    } formats[] = {{DT_BF16, SCALE_NONE, 0}, {DT_I4, SCALE_GROUP, 128}, {DT_I8, SCALE_ROW, 0}};
+    struct device *device = open_cpu("auto", 2);
+    struct cpu *cpu = cpu_of(device);
+    struct err err = {0};
+    const struct step_bounds b = {.n_seq = 1,
+                                  .n_row = M,
+                                  .n_out = 1,
+                                  .most_q = M,
+                                  .most_kv = M,
+                                  .n_q = 1,
+                                  .n_kv = 1,
+                                  .d_h = 16,
+                                  .d_model = K,
+                                  .d_ff = K,
+                                  .vocab = N};
+    if (device_cpu.plan(device, &b, &err)) fail_msg("%s", err.text);
+    int64_t k = K;
+    float *x = must_alloc(sizeof(float) * M * K), *first = must_alloc(sizeof(float) * M * N),
+          *y = must_alloc(sizeof(float) * M * N);
+    for (int r = 0; r < M; r++) made_up_row(&k, r + 5, x + r * K);
+    struct tensor in = {.data = x, .type = DT_F32, .rows = M, .cols = K, .stride = K};
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        const struct weight_spec spec = {.what = "w",
+                                         .rows = N,
+                                         .cols = K,
+                                         .type = formats[f].type,
+                                         .scale = formats[f].scale,
+                                         .group = formats[f].group};
+        const struct row_source source = {.row = made_up_row, .ctx = &k};
+        struct weight *w = NULL;
+        if (device_cpu.pack(device, &w, &spec, 1, &source, &err)) fail_msg("%s", err.text);
+        int64_t least = INT64_MAX, most = 0;
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            struct tensor out = {
+                .data = i ? y : first, .type = DT_F32, .rows = M, .cols = N, .stride = N};
+            cpu_linear_blocks(cpu, sizes[i]);
+            if (cpu->block_k < least) least = cpu->block_k;
+            if (cpu->block_k > most) most = cpu->block_k;
+            device->ops->linear(device, &out, &in, w, NULL, EPI_NONE);
+            if (device_cpu.sync(device, &err)) fail_msg("%s", err.text);
+            if (i) assert_memory_equal(first, y, sizeof(float) * M * N);
+        }
+        assert_in_range(least, 100, 200); /* else all sizes were one */
+        assert_int_equal(most, BLOCK_K);
+        device_cpu.unpack(device, &w);
+    }
+    free(x);
+    free(y);
+    free(first);
+    device_close(&device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_take_the_best_level_and_all_cores),
@@ -335,6 +402,7 @@ int main(void) {
         cmocka_unit_test(the_first_failure_sticks_until_sync),
         cmocka_unit_test(heads_larger_than_planned_are_refused),
         cmocka_unit_test(planning_again_leaves_one_workspace),
+        cmocka_unit_test(blocks_follow_the_cache_and_change_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
