@@ -66,6 +66,25 @@ static void put_quantity(struct text *out, int64_t v, const struct unit *units) 
     text_printf(out, "%lld %s", (long long)(v / best->factor), best->name);
 }
 
+/* A share: a REAL whose unit is %, "1 %" or "0.01". */
+static bool is_share(const struct option *o) {
+    return o->type == OPT_REAL && o->unit && !strcmp(o->unit, "%");
+}
+
+static bool parse_share(const char *text, double *v) {
+    size_t n = strlen(text);
+    char digits[64];
+    while (n && text[n - 1] == ' ') n--;
+    if (!n || text[n - 1] != '%') return parse_f64(text, v);
+    for (n--; n && text[n - 1] == ' ';) n--;
+    if (n >= sizeof digits) return false;
+    memcpy(digits, text, n);
+    digits[n] = 0;
+    if (!parse_f64(digits, v)) return false;
+    *v /= 100;
+    return true;
+}
+
 /* A value of the option's type, as the user would write it; bounds, too, which are doubles. */
 static void put_int(const struct option *o, int64_t v, struct text *out) {
     if (o->type == OPT_BYTES)
@@ -82,7 +101,9 @@ static void put_real(double v, struct text *out) {
 }
 
 static void put_bound(const struct option *o, double v, struct text *out) {
-    if (o->type == OPT_REAL)
+    if (is_share(o))
+        text_printf(out, "%.15g %%", 100 * v);
+    else if (o->type == OPT_REAL)
         put_real(v, out);
     else
         put_int(o, (int64_t)v, out);
@@ -207,7 +228,8 @@ int option_parse(const struct option *o, const char *text, void *params, struct 
         if (!code) *(int64_t *)field = i;
         return code;
     case OPT_REAL:
-        if (!parse_f64(text, &d)) return refuse(o, text, err);
+        if (!(is_share(o) ? parse_share(text, &d) : parse_f64(text, &d)))
+            return refuse(o, text, err);
         code = check_bounds(o, d, text, err);
         if (!code) *(double *)field = d;
         return code;
@@ -295,7 +317,7 @@ static void put_range(const struct option *o, const char *before, struct text *o
 void option_allowed(const struct option *o, struct text *out) {
     switch (o->type) {
     case OPT_INT: text_puts(out, "integer"); break;
-    case OPT_REAL: text_puts(out, "number"); break;
+    case OPT_REAL: text_puts(out, is_share(o) ? "share, as \"5 %\" or 0.05," : "number"); break;
     case OPT_BYTES: text_puts(out, "bytes, as \"64 MiB\""); break;
     case OPT_TIME: text_puts(out, "time, as \"90 s\""); break;
     case OPT_TEXT: text_puts(out, "text"); break;
@@ -327,7 +349,7 @@ void option_help(const struct option *table, const char *prefix, struct text *ou
         text_puts(out, "  ");
         text_pad(out, 2 + key_width + 2 + def_width + 2);
         option_allowed(o, &words);
-        if (o->unit && *o->unit) text_printf(&words, " %s", o->unit);
+        if (o->unit && *o->unit && !is_share(o)) text_printf(&words, " %s", o->unit);
         if (o->help && *o->help) text_printf(&words, "; %s", o->help);
         text_wrap(out, 2 + key_width + 2 + def_width + 2, 100, words.data);
         text_puts(out, "\n");

@@ -13,7 +13,7 @@ struct text;
 
 enum option_type {            /* the field at `offset` */
                    OPT_INT,   /* int64_t */
-                   OPT_REAL,  /* double */
+                   OPT_REAL,  /* double; with the unit "%" a share: "5 %" is 0.05 */
                    OPT_BYTES, /* int64_t; text with a unit: "64 MiB" */
                    OPT_TIME,  /* int64_t ns; text with a unit: "90 s" */
                    OPT_WORD,  /* int: index in words */

@@ -16,7 +16,8 @@ enum { ASCII_WIDTH = 90, ASCII_HEIGHT = 20 };
 
 /* Kinds of ours that do not suit a result stay refused. */
 static bool is_built_in(const char *kind) {
-    static const char *const ours[] = {"knee", "scaling", "parts", "roofline", "memory", "samples"};
+    static const char *const ours[] = {"knee",   "scaling", "parts",  "roofline",
+                                       "memory", "samples", "history"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (!strcmp(kind, ours[i])) return true;
     return false;

@@ -39,7 +39,7 @@ static void options_table(struct text *out, const struct option *table) {
     for (const struct option *o = table; o->key; o++) {
         struct text allowed = {0};
         option_allowed(o, &allowed);
-        if (o->unit && *o->unit) text_printf(&allowed, " %s", o->unit);
+        if (o->unit && *o->unit && strcmp(o->unit, "%")) text_printf(&allowed, " %s", o->unit);
         text_printf(out, "| `%s` | ", o->key);
         cell(out, !o->def ? "required" : *o->def ? o->def : "\"\"");
         text_puts(out, " | ");

@@ -74,7 +74,7 @@ struct draft {
     const char *folder; /* where the file lies; NULL: nowhere (replay) */
     struct scope top, *cases;
     size_t n_cases, cap_cases;
-    struct settings measure, sets; /* sets: --set of workload.*, model.*, shape.*, device.* */
+    struct settings measure, gate, sets; /* sets: --set of workload.*, model.*, shape.*, device.* */
     struct declared *analyses, *published;
     size_t n_analyses, cap_analyses, n_published, cap_published;
     struct shape_file *shapes;
@@ -98,8 +98,17 @@ struct setting *settings_find(const struct settings *, const char *key);
 void draft_read(struct draft *, const struct toml_entry *, size_t n);
 /* --set key=value, each in order (draft_sets.c). */
 void draft_sets(struct draft *);
-/* [measure] to params and facts (draft_lists.c). */
+/* [measure] and [gate] to params and facts (draft_measure.c). */
 void draft_measure(struct draft *);
+void draft_gate(struct draft *);
+/* Whether [gate] names a metric and keys that this protocol has; after the points are known. */
+void draft_gate_names(struct draft *, const struct names *metrics, const struct names *keys);
+/* "what: no KIND is called 'WORD'; did you mean 'NEAR'?" at a place (draft_lists.c). */
+void draft_no_word(struct draft *, const char *place, const char *what, const char *kind,
+                   const char *word, const struct names *);
+/* "KEY=VALUE, KEY=VALUE" or "KEY, KEY": each key must exist (draft_lists.c). */
+void draft_check_keys(struct draft *, const char *place, const char *what, const char *text,
+                      const struct names *keys);
 /* [[analysis]], [[published]] checked, to facts; after the points are known. */
 void draft_lists(struct draft *);
 /* Cases and axes to points (draft_expand.c). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* [measure], [[analysis]] and [[published]]: parsed, checked against what the protocol has, written
- * down as facts. */
+/* [[analysis]] and [[published]]: parsed, checked against what the protocol has, written down as
+ * facts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,104 +12,6 @@
 #include "harness/sections.h"
 #include "results/analysis.h"
 #include "results/summary.h"
-
-/* --- [measure] --- */
-
-/* The last setting of a key that the user gave: --set goes before the file. */
-static const struct setting *given(const struct draft *d, const char *key) {
-    char full[80];
-    snprintf(full, sizeof full, "measure.%s", key);
-    return settings_find(&d->measure, full);
-}
-
-static void unused_rule(struct draft *d, const char *key, const char *rule, const char *active) {
-    const struct setting *s = given(d, key), *stop = given(d, "stop");
-    char where[64] = "the default";
-    if (!s) return;
-    if (stop && strchr(stop->origin, ':'))
-        snprintf(where, sizeof where, "line %.*s", (int)strcspn(strchr(stop->origin, ':') + 1, ":"),
-                 strchr(stop->origin, ':') + 1);
-    else if (stop)
-        snprintf(where, sizeof where, "--set");
-    problem_at(
-        d->problems, draft_place(s->origin), NULL,
-        "%smeasure.%s is not used: it belongs to stop = \"%s\", and the active rule is stop = "
-        "\"%s\" (%s)",
-        strchr(s->origin, ':') ? "" : "--set ", key, rule, active, where);
-}
-
-static void check_measure(struct draft *d) {
-    struct measure_params *m = &d->protocol->measure;
-    if (m->stop == STOP_PRECISION) {
-        unused_rule(d, "samples", "samples", "precision");
-        const struct setting *low = given(d, "min_samples");
-        if (m->min_samples > m->max_samples)
-            problem_at(d->problems, low ? draft_place(low->origin) : "", NULL,
-                       "measure.min_samples = %lld is above measure.max_samples = %lld",
-                       (long long)m->min_samples, (long long)m->max_samples);
-    } else {
-        unused_rule(d, "precision", "precision", "samples");
-        unused_rule(d, "min_samples", "precision", "samples");
-        unused_rule(d, "max_samples", "precision", "samples");
-    }
-}
-
-static void put_measure_fact(struct draft *d, const char *key, const char *value,
-                             const char *origin) {
-    char full[80];
-    snprintf(full, sizeof full, "measure.%s", key);
-    facts_set(&d->protocol->facts, full, value, "", origin);
-}
-
-/* --quick and --profile are no settings: what they change is written down with their name. */
-static void apply_modes(struct draft *d) {
-    struct measure_params *m = &d->protocol->measure;
-    m->quick = d->request->quick;
-    m->profile = d->request->profile;
-    put_measure_fact(d, "quick", m->quick ? "true" : "false", m->quick ? "--quick" : "default");
-    put_measure_fact(d, "profile", m->profile ? "true" : "false",
-                     m->profile ? "--profile" : "default");
-    if (m->quick || m->profile) {
-        m->rounds = 1;
-        put_measure_fact(d, "rounds", "1", m->quick ? "--quick" : "--profile");
-    }
-    if (m->profile) {
-        m->stop = STOP_SAMPLES;
-        m->samples = 1;
-        put_measure_fact(d, "stop", "samples", "--profile");
-        put_measure_fact(d, "samples", "1", "--profile");
-    }
-}
-
-void draft_measure(struct draft *d) {
-    struct measure_params *m = &d->protocol->measure;
-    struct names allowed = {0};
-    names_add_options(&allowed, measure_options, "");
-    option_defaults(measure_options, m, d->arena);
-    for (size_t i = 0; i < d->measure.n; i++) {
-        const struct setting *s = &d->measure.items[i];
-        const struct option *o = option_find(measure_options, s->key + strlen("measure."));
-        const char *set = strchr(s->origin, ':') ? "" : "--set ";
-        struct err err = {0};
-        if (!o)
-            draft_unknown(d, s->origin, s->key + strlen("measure."), "[measure]", &allowed);
-        else if (s->kind == TOML_ARRAY || s->kind == TOML_TABLE || s->kind == TOML_OTHER)
-            problem_at(d->problems, s->value_origin, NULL, "%s takes one value", s->key);
-        else if (option_parse(o, s->value, m, d->arena, &err))
-            problem_at(d->problems, draft_place(s->value_origin), NULL, "%s%s: %s", set, s->key,
-                       err.text);
-    }
-    for (const struct option *o = measure_options; o->key; o++) {
-        const struct setting *s = given(d, o->key);
-        struct text value = {0};
-        option_format(o, m, &value);
-        put_measure_fact(d, o->key, value.data, s ? s->origin : "default");
-        text_free(&value);
-    }
-    check_measure(d);
-    apply_modes(d);
-    names_free(&allowed);
-}
 
 /* --- names that analyses may use --- */
 
@@ -144,21 +46,20 @@ struct vocabulary {
     struct names metrics, keys, cases;
 };
 
-static void unknown_word(struct draft *d, const char *place, const char *what, const char *kind,
-                         const char *word, const struct names *names) {
+void draft_no_word(struct draft *d, const char *place, const char *what, const char *kind,
+                   const char *word, const struct names *names) {
     const char *near = names_nearest(names, word);
     problem_at(d->problems, place, NULL, "%s: no %s is called '%.100s'%s%s%s", what, kind, word,
                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-/* "KEY=VALUE, KEY=VALUE" or "KEY, KEY": each key must exist. */
-static void check_keys(struct draft *d, const char *place, const char *what, const char *text,
-                       const struct names *keys) {
+void draft_check_keys(struct draft *d, const char *place, const char *what, const char *text,
+                      const struct names *keys) {
     char *copy = arena_text(d->arena, text);
     for (char *item; (item = strsep(&copy, ","));) {
         item += strspn(item, " ");
         item[strcspn(item, "=<>! ")] = 0;
-        if (*item && !names_have(keys, item)) unknown_word(d, place, what, "key", item, keys);
+        if (*item && !names_have(keys, item)) draft_no_word(d, place, what, "key", item, keys);
     }
 }
 
@@ -193,9 +94,9 @@ static void check_reference(struct draft *d, const struct option *o, const struc
     if (o->type != OPT_TEXT || !*s->value) return;
     if (is_word(o->key, " y metric over_metric with below ")) {
         if (!names_have(&v->metrics, s->value))
-            unknown_word(d, s->value_origin, o->key, "metric", s->value, &v->metrics);
+            draft_no_word(d, s->value_origin, o->key, "metric", s->value, &v->metrics);
     } else if (is_word(o->key, " x by at over where ")) {
-        check_keys(d, s->value_origin, o->key, s->value, &v->keys);
+        draft_check_keys(d, s->value_origin, o->key, s->value, &v->keys);
         if (!strcmp(o->key, "x") && names_have(&v->keys, s->value)) check_axis(d, s);
     }
 }
@@ -209,7 +110,7 @@ static void put_fact(struct draft *d, const char *list, size_t i, const char *ke
 
 static void check_case(struct draft *d, const struct setting *s, const struct names *cases) {
     if (s && *s->value && !names_have(cases, s->value))
-        unknown_word(d, s->value_origin, "case", "case", s->value, cases);
+        draft_no_word(d, s->value_origin, "case", "case", s->value, cases);
 }
 
 static const struct analysis *find_analysis(struct draft *d, const struct declared *one) {
@@ -353,9 +254,9 @@ static void read_published(struct draft *d, size_t i, const struct vocabulary *v
                      !strcmp(s->key, "at") || !strcmp(s->key, "over");
         put_fact(d, "published", i, s->key, s->value, s->origin);
         if (where && dot)
-            check_keys(d, s->origin, "[[published]]", dot + 1, &v->keys);
+            draft_check_keys(d, s->origin, "[[published]]", dot + 1, &v->keys);
         else if (where)
-            check_keys(d, s->value_origin, s->key, s->value, &v->keys);
+            draft_check_keys(d, s->value_origin, s->key, s->value, &v->keys);
         else
             parse_one(d, published_options, "[[published]]", s, v, &params);
     }
@@ -402,6 +303,7 @@ void draft_lists(struct draft *d) {
     for (size_t i = 0; i < d->n_cases; i++) names_add(&v.cases, d->cases[i].name);
     for (size_t i = 0; i < d->n_analyses; i++) read_analysis(d, i, &v);
     for (size_t i = 0; i < d->n_published; i++) read_published(d, i, &v);
+    draft_gate_names(d, &v.metrics, &v.keys);
     names_free(&v.metrics);
     names_free(&v.keys);
     names_free(&v.cases);

@@ -10,9 +10,9 @@
 #include "harness/draft.h"
 #include "harness/sections.h"
 
-static const char *const section_names[] = {"analysis", "case",      "device",   "measure",
-                                            "model",    "published", "question", "shape",
-                                            "sweep",    "title",     "workload"};
+static const char *const section_names[] = {"analysis", "case",  "device",    "gate",
+                                            "measure",  "model", "published", "question",
+                                            "shape",    "sweep", "title",     "workload"};
 static const char *const case_names[] = {"device", "model", "name", "shape", "sweep", "workload"};
 enum {
     N_SECTIONS = sizeof section_names / sizeof *section_names,
@@ -239,6 +239,8 @@ static void read_entry(struct draft *d, const struct toml_entry *e, bool empty_t
         read_declared(d, &head, e, &d->analyses, &d->n_analyses, &d->cap_analyses);
     } else if (!strcmp(head.name, "published")) {
         read_declared(d, &head, e, &d->published, &d->n_published, &d->cap_published);
+    } else if (!strcmp(head.name, "gate")) {
+        read_settings(d, &d->top, &d->gate, &head, e->path, e, empty_table);
     } else if (!strcmp(head.name, "measure")) {
         read_settings(d, &d->top, &d->measure, &head, e->path, e, empty_table);
     } else if (is_one_of(head.name, section_names, N_SECTIONS)) {

@@ -96,6 +96,7 @@ static void unknown_set(struct draft *d, const char *key) {
     }
     names_add_options(&names, model_options, "model.");
     names_add_options(&names, measure_options, "measure.");
+    names_add_options(&names, gate_options, "gate.");
     names_add(&names, "device.kind");
     for (size_t i = 0; i < names.n && !near; i++)
         if (!strcmp(strchr(names.items[i], '.') + 1, key)) near = names.items[i];
@@ -103,7 +104,7 @@ static void unknown_set(struct draft *d, const char *key) {
     problem_at(
         d->problems, "", NULL,
         "--set: unknown key '%.100s'%s%s%s (keys begin with workload., model., shape., device., "
-        "measure. or sweep.)",
+        "measure., gate. or sweep.)",
         key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     names_free(&names);
 }
@@ -131,6 +132,8 @@ static void apply_set(struct draft *d, const char *text) {
         replace_axis(d, key + 6, value);
     else if (!strncmp(key, "measure.", 8))
         put(d, &d->measure, key, value);
+    else if (!strncmp(key, "gate.", 5))
+        put(d, &d->gate, key, value);
     else if (!strncmp(key, "workload.", 9) || !strncmp(key, "model.", 6) ||
              !strncmp(key, "shape.", 6) || !strncmp(key, "device.", 7))
         put(d, &d->sets, key, value);

@@ -15,7 +15,8 @@
 /* In the order of `bench help`; hidden ones have no group. */
 const struct command *const all_commands[] = {
     &command_run,  &command_resume, &command_replay, &command_show,
-    &command_plot, &command_export, &command_doctor, &command_list,
+    &command_plot, &command_export, &command_compare, &command_gate,
+    &command_baseline, &command_history, &command_doctor, &command_list,
     &command_help, &command_docs,   &command_worker, &command_import_journal,
     NULL,
 };

@@ -110,6 +110,7 @@ static void make_points(struct draft *d, const struct toml_entry *entries, size_
     facts_set(&p->facts, "title", p->title, "", "");
     facts_set(&p->facts, "question", p->question, "", "");
     draft_measure(d);
+    draft_gate(d);
     draft_cases(d);
     draft_expand(d);
     draft_lists(d);

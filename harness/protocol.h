@@ -6,6 +6,7 @@
 #include "base/option.h"
 #include "base/problems.h"
 #include "kernels/device.h"
+#include "results/gate.h"
 #include "workloads/model/model.h"
 #include "workloads/workload.h"
 
@@ -36,6 +37,8 @@ struct measure_params {  /* section [measure]; all optional */
 };
 extern const struct option measure_options[]; /* keys: budget, cold, disturbed, fresh, max_samples,
                                                  min_samples, order, ... */
+
+extern const struct option gate_options[]; /* section [gate]: of struct gate_settings */
 
 struct point { /* everything a worker needs, as text in facts and parsed beside */
     int64_t index;
@@ -77,9 +80,10 @@ struct protocol {
         const char *path, *text;
     } * files; /* all that was read; [0] the protocol itself, verbatim */
     size_t n_files;
-    struct facts facts; /* protocol-wide: title, question, measure.*, analysis.N.*, published.N.*
-                           with origins */
+    struct facts facts; /* protocol-wide: title, question, measure.*, gate.*, analysis.N.*,
+                           published.N.* with origins */
     struct measure_params measure;
+    struct gate_settings gate;
     struct swept_key *swept;
     size_t n_swept;
     struct point *points;

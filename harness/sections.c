@@ -3,6 +3,7 @@
 #include "harness/sections.h"
 
 #include "harness/protocol.h"
+#include "results/gate.h"
 #include "workloads/model/model.h"
 
 static const char *const order_names[] = {"shuffled", "declared", NULL};
@@ -125,6 +126,82 @@ const struct option measure_options[] = {
     {0},
 };
 
+static const char *const direction_names[] = {"auto", "lower", "higher", NULL};
+#define G(field) .offset = offsetof(struct gate_settings, field)
+const struct option gate_options[] = {
+    {.key = "alpha",
+     .type = OPT_REAL,
+     G(alpha),
+     .def = "0.5 %",
+     .min = 1e-9,
+     .max = 0.5,
+     .unit = "%",
+     .help = "Chance that a gate without any change calls some row slower, all rows together."},
+    {.key = "between_run",
+     .type = OPT_REAL,
+     G(between_run),
+     .def = "0 %",
+     .min = 0,
+     .max = 10,
+     .unit = "%",
+     .help = "Standard deviation between runs of the same program, where two files are judged: an "
+             "assumption of yours, and shown as one; 0: unknown."},
+    {.key = "detect",
+     .type = OPT_REAL,
+     G(detect),
+     .def = "5 %",
+     .min = 1e-6,
+     .max = 10,
+     .unit = "%",
+     .help = "Change that must be seen: a row passes when one so large is excluded."},
+    {.key = "direction",
+     .type = OPT_WORD,
+     G(direction),
+     .def = "auto",
+     .words = direction_names,
+     .help = "Which way of the metric is better; auto: as the metric declares."},
+    {.key = "max_blind",
+     .type = OPT_REAL,
+     G(max_blind),
+     .def = "25 %",
+     .min = 0,
+     .max = 1,
+     .unit = "%",
+     .help = "Share of rows too noisy to see `detect`, beyond which a gate ends with exit 5."},
+    {.key = "metric",
+     .type = OPT_TEXT,
+     G(metric),
+     .def = "",
+     .help = "What is judged by its interval; empty: time. Exact metrics are judged always."},
+    {.key = "rounds",
+     .type = OPT_INT,
+     G(rounds),
+     .def = "40",
+     .min = 4,
+     .max = 100000,
+     .unit = "rounds",
+     .help = "At most that many of old and new side by side; a decided row takes fewer."},
+    {.key = "rows",
+     .type = OPT_TEXT,
+     G(rows),
+     .def = "",
+     .help = "Which rows: \"workload.batch=1, case=decode\"; empty: all."},
+    {.key = "strict",
+     .type = OPT_FLAG,
+     G(strict),
+     .def = "false",
+     .help = "Undecided rows end a gate with exit 5."},
+    {.key = "tolerance",
+     .type = OPT_REAL,
+     G(tolerance),
+     .def = "1 %",
+     .min = 0,
+     .max = 10,
+     .unit = "%",
+     .help = "Change below which nobody cares; below `detect`."},
+    {0},
+};
+
 const char *const published_kind_names[] = {"measured", "exact", "theory", "rebuilt", NULL};
 #define P(field) .offset = offsetof(struct published_params, field)
 const struct option published_options[] = {
@@ -192,6 +269,15 @@ const struct section all_sections[] = {
      .brief = "how long and how exactly; all keys are optional",
      .options = measure_options,
      .prefix = "measure."},
+    {.name = "gate",
+     .title = "[gate]",
+     .brief = "what counts as a regression; all keys are optional",
+     .help =
+         "Read by bench ab, bench gate and bench compare. A row is slower when the evidence that it is "
+         "slower by more than `tolerance` is there, passes when a change of `detect` is excluded, and is "
+         "undecided until then.",
+     .options = gate_options,
+     .prefix = "gate."},
     {.name = "sweep",
      .title = "[[sweep]]",
      .brief = "an axis: the values that a key takes in turn",

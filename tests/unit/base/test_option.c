@@ -92,6 +92,28 @@ static void defaults_are_read(void **state) {
     assert_int_equal(params.lengths.v[2], 4);
 }
 
+/* "5 %" and 0.05 are one value; what is written back reads as the same. */
+static void shares_are_percents(void **state) {
+    (void)state;
+    static const struct option share = {.key = "share", .type = OPT_REAL, .max = 1, .unit = "%"};
+    static const char *const good[] = {"5 %", "5%", "0.05", "5e-2"};
+    static const char *const bad[] = {"%", "5 % %", "five %", "", "5 percent", "nan %"};
+    double v;
+    struct text t = {0};
+    struct err err = {0};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        if (option_parse(&share, good[i], &v, arena, &err)) fail_msg("%s", good[i]);
+        assert_true(fabs(v - 0.05) < 1e-15);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(option_parse(&share, bad[i], &v, arena, &err), ERR_INPUT);
+    assert_int_equal(option_parse(&share, "101 %", &v, arena, &err), ERR_INPUT);
+    assert_string_equal(err.text, "101 % is outside 0 % \xe2\x80\xa6 100 %");
+    option_allowed(&share, &t);
+    assert_string_equal(t.data, "share, as \"5 %\" or 0.05, 0 % \xe2\x80\xa6 100 %");
+    text_free(&t);
+}
+
 static void keys_have_former_names(void **state) {
     (void)state;
     assert_ptr_equal(option_find(table, "batch"), &table[0]);
@@ -324,6 +346,7 @@ static void a_bad_default_is_our_own_mistake(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(defaults_are_read, make, drop),
+        cmocka_unit_test_setup_teardown(shares_are_percents, make, drop),
         cmocka_unit_test_setup_teardown(keys_have_former_names, make, drop),
         cmocka_unit_test_setup_teardown(reads_and_writes, make, drop),
         cmocka_unit_test_setup_teardown(refuses_with_a_sentence, make, drop),

@@ -165,7 +165,7 @@ static void unknown_keys(void **state) {
     says(
         NULLWORK "[mesure]\nrounds = 3\n", NULL,
         "t.toml:5:2: unknown key 'mesure' in a protocol; did you mean 'measure'?\n"
-        "    a protocol takes: analysis, case, device, measure, model, published, question, shape, "
+        "    a protocol takes: analysis, case, device, gate, measure, model, published, question, shape, "
         "sweep, title, workload\n");
     mentions("[workload]\nname = \"nul\"\n", NULL,
              "t.toml:2:8: no workload is called 'nul'; did you mean 'null'?");

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `bench gate`: a verdict on a change, and an exit code that a merge can hang on. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "harness/gate_files.h"
+
+static const struct flag flags[] = {
+    {"--old", NULL, "FILE", "What to judge", "a run of the old side; may be given several times",
+     true},
+    {"--new", NULL, "FILE", "What to judge", "a run of the new side; may be given several times",
+     true},
+    {"--metric", "-m", "METRIC", "What to judge", "instead of gate.metric", false},
+    {"--rows", NULL, "KEY=VALUE,...", "What to judge", "only these rows: workload.batch=1", false},
+    {"--across", NULL, "FACT", "What to judge",
+     "a fact that may differ, as cpu.model, or cpu for all of them; may be given several times",
+     true},
+    {"--set", NULL, "gate.KEY=VALUE", "What to judge", "a key of [gate]: bench help section gate",
+     true},
+    {"--from-history", NULL, "FILE", "How to judge",
+     "runs of at least 8 different days, or a folder of them: the spread between runs", true},
+    {"--strict", NULL, NULL, "How to judge", "undecided rows end in exit 5", false},
+    {"--attempt", NULL, "N", "How to judge",
+     "the N-th try of this gate takes gate.alpha / 2^(N-1); default $GITHUB_RUN_ATTEMPT, else 1",
+     false},
+    {"--accepted", NULL, "LIST", "How to judge",
+     "the old file must be in this list; default OLD.accepted where there is one", false},
+    {"--baseline", NULL, "FILE", "Side by side",
+     "measures the program that made FILE and this one in turns", false},
+    {"--baseline-bin", NULL, "PATH", "Side by side", "that program, if it is kept", false},
+    {"--protocol", NULL, "PROTOCOL", "Side by side", "what to measure; default: that of FILE",
+     false},
+    {"--format", "-f", "FORMAT", "Output", "text (default), md, json, junit", false},
+    {"--output", "-o", "FILE", "Output", "the document goes there, text to standard output", false},
+    {0},
+};
+
+/* Old against new in one sitting: the seam to the runner of `bench ab`. */
+static int gate_live(const struct arguments *a, struct err *err) {
+    (void)a;
+    return err_set(err, ERR_UNSUPPORTED,
+                   "--baseline measures old and new in turns, which this version cannot do yet; "
+                   "bench gate OLD.h5 NEW.h5 judges stored results");
+}
+
+static int attempt_of(const struct arguments *a, int *repeats, struct err *err) {
+    const char *given = argument(a, "--attempt"), *ci = getenv("GITHUB_RUN_ATTEMPT");
+    int64_t n = 1;
+    *repeats = 0;
+    if (given && (!parse_i64(given, &n) || n < 1 || n > 1000))
+        return err_set(err, ERR_INPUT, "--attempt %.40s: a number from 1 to 1000 is needed", given);
+    if (!given && ci && (!parse_i64(ci, &n) || n < 1 || n > 1000)) n = 1;
+    *repeats = (int)n - 1;
+    return 0;
+}
+
+/* A baseline that the change under test has changed judges nothing. */
+static int check_accepted(const struct arguments *a, struct gate *g, const struct gate_files *old,
+                          struct err *err) {
+    const char *given = argument(a, "--accepted");
+    char digest[17], *list = given ? must_text(given) : gate_accepted_path(old->items[0].name);
+    bool found = false;
+    int code = 0;
+    if (!given && !file_exists(list)) {
+        gate_note(g, "%s is in no list of accepted baselines (bench baseline accept)",
+                  old->items[0].name);
+        goto out;
+    }
+    for (size_t i = 0; i < old->n && !code; i++) {
+        code = gate_file_digest(old->items[i].name, digest, err);
+        if (!code) code = gate_accepted(list, digest, &found, err);
+        if (!code && !found)
+            code =
+                err_set(err, ERR_INPUT,
+                        "%s (digest %s) is not in %s: a baseline that was changed judges nothing; "
+                        "bench baseline accept FILE --why TEXT",
+                        old->items[i].name, digest, list);
+    }
+out:
+    free(list);
+    return code;
+}
+
+/* A page of the CI's own summary, where there is one. */
+static void step_summary(const struct gate *g) {
+    const char *path = getenv("GITHUB_STEP_SUMMARY");
+    struct text t = {0};
+    if (!path || !*path) return;
+    gate_markdown(g, &t);
+    FILE *f = fopen(path, "ab");
+    bool failed = !f || fwrite(t.data, 1, t.len, f) != t.len;
+    if (f && fclose(f)) failed = true;
+    if (failed) fprintf(stderr, "bench gate: %s could not be written\n", path);
+    text_free(&t);
+}
+
+static int say_open(const struct gate *g, int code) {
+    const size_t open = gate_count(g, GATE_UNDECIDED) + gate_count(g, GATE_BLIND);
+    if (!code && open)
+        fprintf(stderr, "bench gate: warning: %zu row%s undecided; --strict makes this exit 5\n",
+                open, open == 1 ? " is" : "s are");
+    return code;
+}
+
+static int judge(const struct arguments *a, const char *format, struct gate_files *old,
+                 struct gate_files *new, struct gate_files *history, struct err *err) {
+    struct arena *arena = arena_create();
+    struct gate_settings settings;
+    struct gate *g = NULL;
+    const char *across[128];
+    int repeats = 0, code = attempt_of(a, &repeats, err);
+    if (!code) code = gate_files_settings(a, &old->items[0], &settings, arena, err);
+    if (code) goto out;
+    if (argument(a, "--strict")) settings.strict = true;
+    g = gate_create(GATE_STORED, &settings, repeats);
+    const struct sides sides = {.old = old->items,
+                                .n_old = old->n,
+                                .new = new->items,
+                                .n_new = new->n,
+                                .history = history->items,
+                                .n_history = history->n,
+                                .across = across,
+                                .n_across = arguments_of(a, "--across", across, 128),
+                                .facts = gate_files_facts};
+    gate_files_same(g, old, new);
+    gate_files_note(g, &old->items[0], &new->items[0]);
+    code = check_accepted(a, g, old, err);
+    if (!code) code = sides_gate(&sides, g, err);
+    if (!code) code = gate_files_write(a, format, g, err);
+    if (code) goto out;
+    step_summary(g);
+    code = say_open(g, gate_exit(g));
+out:
+    gate_close(&g);
+    arena_close(&arena);
+    if (err->code) return command_fail(err);
+    return code;
+}
+
+static int gate_main(int argc, char **argv) {
+    struct arguments a;
+    struct err err = {0};
+    struct gate_files old = {0}, new = {0}, history = {0};
+    const char *format, *files[128];
+    int code = command_parse(&command_gate, argc, argv, &a);
+    if (code) return code < 0 ? EXIT_OK : code;
+    if (gate_files_format(&a, &format, &err)) return command_fail(&err);
+    if (argument(&a, "--baseline")) return gate_live(&a, &err) ? command_fail(&err) : EXIT_OK;
+    code = gate_files_sides(&a, &old, &new, &err);
+    const size_t n = arguments_of(&a, "--from-history", files, 128);
+    for (size_t i = 0; i < n && !code; i++) code = gate_files_add(&history, files[i], &err);
+    code = code ? command_fail(&err) : judge(&a, format, &old, &new, &history, &err);
+    gate_files_free(&old);
+    gate_files_free(&new);
+    gate_files_free(&history);
+    return code;
+}
+
+const struct command command_gate = {
+    .name = "gate",
+    .usage =
+        "OLD.h5 NEW.h5 [--from-history FILES] [--strict] | --baseline FILE [--protocol PROTOCOL]",
+    .brief = "a verdict on a change, by an exit code that a merge can hang on",
+    .group = "Compare",
+    .flags = flags,
+    .main = gate_main,
+};

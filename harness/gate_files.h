@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `bench compare`, `bench gate` and `bench history` share: result files from the command line,
+ * the settings that judge them, where the verdict goes. */
+#ifndef HARNESS_GATE_FILES_H
+#define HARNESS_GATE_FILES_H
+#include "harness/command.h"
+#include "results/gate.h"
+#include "results/sides.h"
+
+enum { GATE_MOST_FILES = 1000 };
+struct gate_files { /* zero-initialise; owns names and tables */
+    struct sides_file *items;
+    size_t n, cap;
+};
+/* Reads one file; or, of a folder, all its *.h5 by name. Only the tables that judging needs. */
+int gate_files_add(struct gate_files *, const char *path, struct err *);
+void gate_files_free(struct gate_files *);
+/* "OLD NEW NEW ..." and all --old and --new: at least one file a side. */
+int gate_files_sides(const struct arguments *, struct gate_files *old, struct gate_files *new,
+                     struct err *);
+
+/* Settings: defaults, then [gate] of the old file (a change must not loosen its own gate), then
+   --metric, --rows and --set gate.KEY=VALUE. Texts live in the arena. */
+int gate_files_settings(const struct arguments *, const struct sides_file *old,
+                        struct gate_settings *, struct arena *, struct err *);
+/* Says in a note where [gate] of a new file differs from the old one's. */
+void gate_files_note(struct gate *, const struct sides_file *old, const struct sides_file *new);
+/* Says so where the same result stands on both sides, or twice on one. */
+void gate_files_same(struct gate *, const struct gate_files *old, const struct gate_files *new);
+/* Facts of the protocol that two files must share, with what a file without them takes. */
+extern const struct sides_fact gate_files_facts[];
+
+/* --format and -o: to standard output, or to the file, and then text to standard output. */
+int gate_files_format(const struct arguments *, const char **format, struct err *);
+int gate_files_write(const struct arguments *, const char *format, const struct gate *,
+                     struct err *);
+
+/* XXH64 of a file's bytes, 16 hex digits. */
+int gate_file_digest(const char *path, char out[17], struct err *);
+/* The list of accepted states beside a baseline: BASELINE.accepted; a line is DIGEST, TIME,
+   REVISION, WHO and WHY with tabs between. */
+char *gate_accepted_path(const char *baseline); /* malloc'ed */
+/* Whether the list has the digest; ERR_SYSTEM or ERR_INPUT if it cannot be read. */
+int gate_accepted(const char *list, const char *digest, bool *found, struct err *);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two sides of stored results, several files a side: rows matched by cell, facts compared by name;
+ * what `bench compare` and `bench gate` judge. No row of any file vanishes. */
+#ifndef RESULTS_SIDES_H
+#define RESULTS_SIDES_H
+#include <stddef.h>
+
+#include "results/gate.h"
+#include "results/table.h"
+
+struct sides_file {
+    const char *name; /* as the user gave it */
+    struct tables *tables;
+};
+struct sides_fact {              /* a fact of the protocol that has to agree */
+    const char *key, *otherwise; /* what a file that does not know it takes */
+};
+struct sides {
+    const struct sides_file *old, *new, *history;
+    size_t n_old, n_new, n_history;
+    const char *const *across; /* (n_across) facts that may differ: "cpu.model", or "cpu" for all */
+    size_t n_across;
+    const struct sides_fact *facts; /* ends with key NULL */
+};
+enum { SIDES_DAYS = 8 }; /* runs of different days from which the spread between runs is taken */
+
+/* Rows, notes and names of the files into the gate, then gate_judge. The metric and its rows are
+   those of gate->settings. ERR_INPUT: a file without rows, with the same cell twice or a row
+   without one, a metric that no file has or that has no better direction. */
+int sides_gate(const struct sides *, struct gate *, struct err *);
+
+/* Whether two results were made under the same facts, by the rule above; else why (the first fact
+   that differs, or --quick), for history. */
+bool sides_comparable(const struct tables *, const struct tables *, const char *const *across,
+                      size_t n_across, char *why, size_t size);
+/* Which way of a metric is better, as the file declares it; phases by the ends of their names. */
+enum better sides_better(const struct tables *, const char *metric);
+
+#endif
