@@ -5,11 +5,17 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "harness/loop.h"
+#include "harness/watch.h"
 
 struct look;
-struct watch;
 
-#define RANGES_MOST 100000 /* of one profiled visit */
+#define LONG_NS     1000000000 /* an execution over 1 s: two warm-ups, two samples are enough */
+#define RANGES_MOST 100000     /* of one profiled visit */
+
+struct block { /* samples that are looked at together: whether something disturbed them */
+    int64_t from, since_ns;
+    struct watch watch;
+};
 
 struct visit { /* the state of one visit */
     const struct visit_request *request;
@@ -25,6 +31,7 @@ struct visit { /* the state of one visit */
     int64_t device_ns;  /* the last timed span by the device's own clock; I64_NONE: it has none */
     int64_t typical_ns; /* one execution, from warm-up */
     int64_t begin_ns;   /* of the visit, device clock */
+    int64_t end_ns;     /* of the last timed span */
     int64_t spent_ns;   /* in warm-up and samples */
     int64_t disturbed;  /* samples so labelled */
     double half_width;
@@ -33,6 +40,12 @@ struct visit { /* the state of one visit */
     struct witness witness;
     bool witnessed;
     uint64_t hash_before;
+    struct look *look;   /* probes during the samples; NULL on a virtual clock */
+    struct watch before; /* the samples, or the visit */
+    struct block block;
+    bool traced;
+    int64_t allocations; /* before the samples */
+    double probe_cost;
     double *x; /* (n samples) for the statistics */
     int64_t x_cap, x_n;
 };
@@ -40,6 +53,14 @@ struct visit { /* the state of one visit */
 static inline int64_t visit_now(const struct visit *v) {
     return v->virtual_clock ? v->device->kind->now(v->device) : clock_ns();
 }
+
+/* Runs `batch` executions between two synchronisations; the time between the two clock reads, or -1
+ * if something failed (warm_up.c). */
+int64_t visit_execute(struct visit *, int64_t batch);
+/* A workload that marks, resets or waits is timed execution by execution; so is anything on a
+ * scripted clock. */
+bool visit_may_batch(const struct visit *);
+void visit_warm_up(struct visit *);
 
 /* The visit's state (the first cause stands), a flag, or the state that fits an error; each with
  * its reason. */
