@@ -18,16 +18,26 @@
 #include "gen/build_info.h"
 #include "harness/loop.h"
 #include "harness/snapshot.h"
+#include "harness/visit.h"
 #include "results/table.h"
 
 enum { SEEN_MOST = PROTOCOL_MOST_POINTS };
+struct job { /* a visit as it was asked for, and as far as it is */
+    struct arena *arena;
+    struct point *point;
+    struct measure_params measure;
+    struct visit_request request;
+    struct visit *visit; /* in turns */
+    struct err trouble;  /* why it could not begin */
+};
 struct worker {
     struct device *device;
     uint64_t device_key;
     struct model *model;
     uint64_t model_key;
-    const struct point *point; /* of the present visit */
+    struct job *job; /* the present visit */
     struct snapshot *snapshot;
+    struct snapshot *weights; /* packed ones, that the other worker of a pair sees too */
     struct sample_log log;
     bool *seen; /* (SEEN_MOST) points that this worker has visited */
 };
@@ -77,13 +87,14 @@ static int measure_unpack(const struct facts *facts, struct measure_params *meas
     return 0;
 }
 
-int worker_open(struct worker **out, int snapshot_fd, const struct sample_log *log,
+int worker_open(struct worker **out, int snapshot_fd, int weights_fd, const struct sample_log *log,
                 struct err *err) {
     struct worker *w = must_alloc(sizeof *w);
     range_push(RANGE_RUN, "run", 0); /* as far as one worker sees it */
     w->log = *log;
     w->seen = must_alloc(SEEN_MOST);
     int code = snapshot_fd >= 0 ? snapshot_open(&w->snapshot, snapshot_fd, err) : 0;
+    if (!code && weights_fd >= 0) code = snapshot_open(&w->weights, weights_fd, err);
     *out = w;
     if (code) worker_close(out);
     return code;
@@ -95,10 +106,24 @@ static void close_device(struct worker *w) {
     device_close(&w->device);
 }
 
+static void job_close(struct worker *w) {
+    struct job *job = w->job;
+    if (!job) return;
+    facts_free(&job->point->facts);
+    arena_close(&job->arena);
+    free(job);
+    w->job = NULL;
+}
+
 void worker_close(struct worker **worker) {
     if (!*worker) return;
+    struct tables *nowhere = tables_create();
+    if ((*worker)->job) loop_close(&(*worker)->job->visit, nowhere); /* given up in its middle */
+    tables_close(&nowhere);
+    job_close(*worker);
     close_device(*worker);
     snapshot_close(&(*worker)->snapshot);
+    snapshot_close(&(*worker)->weights);
     free((*worker)->seen);
     free(*worker);
     range_pop();
@@ -129,11 +154,11 @@ static void drop_other_model(struct worker *w, const struct point *point) {
 
 static int store_model(void *ctx, struct model **model, struct err *err) {
     struct worker *w = ctx;
-    if (!w->model || w->model_key != w->point->weights_key) {
+    if (!w->model || w->model_key != w->job->point->weights_key) {
         model_close(&w->model);
-        int code = model_create(&w->model, w->device, &w->point->config, err);
+        int code = model_create(&w->model, w->device, &w->job->point->config, err);
         if (code) return code;
-        w->model_key = w->point->weights_key;
+        w->model_key = w->job->point->weights_key;
     }
     *model = w->model;
     return 0;
@@ -165,12 +190,12 @@ static void refused(const struct visit_request *r, struct tables *out, const str
     table_set_text(t, row, "reason", err->text);
 }
 
-int worker_visit(struct worker *w, const struct facts *facts, struct tables *out, struct err *err) {
-    struct arena *arena = arena_create();
-    struct point *point = arena_alloc(arena, sizeof *point);
-    struct measure_params measure = {0};
-    struct err trouble = {0};
-    int code = measure_unpack(facts, &measure, arena, err);
+/* The point and how it is to be visited. */
+static int job_read(struct worker *w, const struct facts *facts, struct err *err) {
+    struct job *job = w->job = must_alloc(sizeof *job);
+    job->arena = arena_create();
+    struct point *point = job->point = arena_alloc(job->arena, sizeof *point);
+    int code = measure_unpack(facts, &job->measure, job->arena, err);
     struct facts own = {0};
     for (size_t i = 0; !code && i < facts->n; i++) {
         const struct fact *f = &facts->items[i];
@@ -178,73 +203,139 @@ int worker_visit(struct worker *w, const struct facts *facts, struct tables *out
                     !strncmp(f->key, "shape.", 6) || !strncmp(f->key, "device.", 7);
         if (ours) facts_set(&own, f->key, f->value, f->unit, f->origin);
     }
-    if (!code) code = point_parse(point, &own, arena, NULL, err);
-    if (!code) {
-        point->index = number(facts, "point.index");
-        point->case_name = facts_get(facts, "point.case", "");
-        point->label = facts_get(facts, "point.label", "");
-        struct visit_request request = {
-            .point = point,
-            .measure = &measure,
-            .visit = number(facts, "order.visit"),
-            .round = number(facts, "order.round"),
-            .position = number(facts, "order.position"),
-            .worker = number(facts, "order.worker"),
-            .share_ns = number(facts, "order.share_ns"),
-            .control = number(facts, "order.control"),
-        };
-        bool known = point->index >= 0 && point->index < SEEN_MOST;
-        w->point = point;
-        if (need_device(w, point, &trouble)) {
-            close_device(w);
-            sample_log_begin(&w->log, request.visit);
-            refused(&request, out, &trouble);
-        } else {
-            request.first = !known || !w->seen[point->index];
-            if (known) w->seen[point->index] = true;
-            struct run_store store = {
-                .snapshot = store_snapshot, .snapshot_ready = store_snapshot_ready, .ctx = w};
-            if (point->has_model) store.model = store_model;
-            drop_other_model(w, point);
-            loop_visit(&request, w->device, &store, &w->log, out);
-        }
-    }
+    if (!code) code = point_parse(point, &own, job->arena, NULL, err);
     facts_free(&own);
-    facts_free(&point->facts);
-    arena_close(&arena);
-    w->point = NULL;
+    if (code) return code;
+    point->index = number(facts, "point.index");
+    point->case_name = arena_text(job->arena, facts_get(facts, "point.case", ""));
+    point->label = arena_text(job->arena, facts_get(facts, "point.label", ""));
+    job->request = (struct visit_request){
+        .point = point,
+        .measure = &job->measure,
+        .visit = number(facts, "order.visit"),
+        .round = number(facts, "order.round"),
+        .position = number(facts, "order.position"),
+        .worker = number(facts, "order.worker"),
+        .share_ns = number(facts, "order.share_ns"),
+        .control = number(facts, "order.control"),
+    };
+    return 0;
+}
+
+/* The device is there, and no other model beside it; what the visit may ask for is in *store. */
+static bool job_begin(struct worker *w, struct run_store *store) {
+    struct job *job = w->job;
+    const struct point *point = job->point;
+    const bool known = point->index >= 0 && point->index < SEEN_MOST;
+    if (need_device(w, point, &job->trouble)) {
+        close_device(w);
+        sample_log_begin(&w->log, job->request.visit);
+        return false;
+    }
+    job->request.first = !known || !w->seen[point->index];
+    if (known) w->seen[point->index] = true;
+    *store = (struct run_store){
+        .snapshot = store_snapshot, .snapshot_ready = store_snapshot_ready, .ctx = w};
+    if (point->has_model) store->model = store_model;
+    drop_other_model(w, point);
+    return true;
+}
+
+int worker_visit(struct worker *w, const struct facts *facts, struct tables *out, struct err *err) {
+    struct run_store store;
+    int code = job_read(w, facts, err);
+    if (!code && job_begin(w, &store))
+        loop_visit(&w->job->request, w->device, &store, &w->log, out);
+    else if (!code)
+        refused(&w->job->request, out, &w->job->trouble);
+    job_close(w);
+    return code;
+}
+
+static int turns_begin(struct worker *w, const struct facts *facts, struct facts *ready,
+                       struct err *err) {
+    struct run_store store;
+    if (w->job) return err_set(err, ERR_INTERNAL, "worker: a visit is under way");
+    int code = job_read(w, facts, err);
+    if (code) {
+        job_close(w);
+        return code;
+    }
+    w->job->request.turns = true;
+    if (job_begin(w, &store))
+        w->job->visit = loop_open(&w->job->request, w->device, &store, &w->log);
+    const struct visit *v = w->job->visit;
+    facts_set(ready, "ready.state", !v ? "failed" : v->state[0] ? v->state : "ok", "", "");
+    facts_printf(ready, "ready.typical_ns", "", "", "%" PRId64, v ? v->typical_ns : 0);
+    facts_printf(ready, "ready.batch", "", "", "%" PRId64, v ? v->batch : 1);
+    facts_printf(ready, "ready.spent_ns", "", "", "%" PRId64, v ? v->spent_ns : 0);
+    return 0;
+}
+
+static int turn(struct worker *w, const struct facts *facts, struct facts *sample,
+                struct err *err) {
+    int64_t executions = number(facts, "turn.executions");
+    if (!w->job || !w->job->visit || executions < 1)
+        return err_set(err, ERR_INTERNAL, "worker: a turn without a visit");
+    facts_printf(sample, "sample.wall_ns", "", "", "%" PRId64,
+                 loop_turn(w->job->visit, executions));
+    return 0;
+}
+
+static int turns_end(struct worker *w, struct tables *out, struct err *err) {
+    if (!w->job) return err_set(err, ERR_INTERNAL, "worker: no visit is under way");
+    if (w->job->visit)
+        loop_close(&w->job->visit, out);
+    else
+        refused(&w->job->request, out, &w->job->trouble);
+    job_close(w);
+    return 0;
+}
+
+int worker_answer(struct worker *w, uint32_t kind, const char *body, size_t len,
+                  uint32_t *answer_kind, struct text *answer, struct err *err) {
+    struct tables *out = tables_create();
+    struct facts request = {0}, said = {0};
+    int code = facts_unpack(&request, body, len, err);
+    *answer_kind = kind == MESSAGE_OPEN   ? MESSAGE_READY
+                   : kind == MESSAGE_TURN ? MESSAGE_SAMPLE
+                                          : MESSAGE_DONE;
+    if (!code) switch (kind) {
+        case MESSAGE_VISIT: code = worker_visit(w, &request, out, err); break;
+        case MESSAGE_OPEN: code = turns_begin(w, &request, &said, err); break;
+        case MESSAGE_TURN: code = turn(w, &request, &said, err); break;
+        case MESSAGE_CLOSE: code = turns_end(w, out, err); break;
+        default: code = err_set(err, ERR_INTERNAL, "worker: message %u is no request", kind);
+        }
+    if (!code && *answer_kind != MESSAGE_DONE) {
+        facts_pack(answer, &said);
+    } else if (!code) {
+        if (w->device && w->device->lost) *answer_kind = MESSAGE_LAST;
+        tables_pack(out, answer);
+    }
+    tables_close(&out);
+    facts_free(&request);
+    facts_free(&said);
     return code;
 }
 
 static int serve(struct worker *w, int fd, struct err *err) {
     for (;;) {
-        uint32_t kind;
+        uint32_t kind, answer_kind;
         char *body = NULL;
         size_t len;
-        struct facts request = {0};
+        struct text answer = {0};
         int code = frame_read(fd, &kind, &body, &len, err);
         if (code || !body) return code; /* the clean end: the supervisor is done with us */
-        struct tables *out = tables_create();
-        struct text answer = {0};
-        if (kind != MESSAGE_VISIT)
-            code = err_set(err, ERR_INTERNAL, "worker: message %u is not a visit", kind);
-        if (!code) code = facts_unpack(&request, body, len, err);
-        if (!code) code = worker_visit(w, &request, out, err);
-        const bool last = w->device && w->device->lost;
-        if (!code) {
-            tables_pack(out, &answer);
-            code =
-                frame_write(fd, last ? MESSAGE_LAST : MESSAGE_DONE, answer.data, answer.len, err);
-        }
+        code = worker_answer(w, kind, body, len, &answer_kind, &answer, err);
+        if (!code) code = frame_write(fd, answer_kind, answer.data, answer.len, err);
         text_free(&answer);
-        tables_close(&out);
-        facts_free(&request);
         free(body);
-        if (code || last) return code;
+        if (code || answer_kind == MESSAGE_LAST) return code;
     }
 }
 
-int worker_main(int fd, int log_fd, int snapshot_fd) {
+int worker_main(int fd, int log_fd, int snapshot_fd, int weights_fd) {
     struct err err = {0};
     struct sample_log log = {0};
     struct worker *w = NULL;
@@ -255,7 +346,7 @@ int worker_main(int fd, int log_fd, int snapshot_fd) {
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int code = sample_log_map(log_fd, &log, &err);
-    if (!code) code = worker_open(&w, snapshot_fd, &log, &err);
+    if (!code) code = worker_open(&w, snapshot_fd, weights_fd, &log, &err);
     facts_printf(&hello, "message.version", "", "", "%d", MESSAGE_VERSION);
     facts_set(&hello, "build.revision", BUILD_REVISION, "", "");
     facts_pack(&body, &hello);

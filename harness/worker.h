@@ -10,6 +10,7 @@
 
 struct err;
 struct tables;
+struct text;
 struct worker; /* opaque */
 
 /* The messages between supervisor and worker: base/frame.h frames of these kinds. */
@@ -17,9 +18,15 @@ enum message {
     MESSAGE_HELLO = 16 /* facts: protocol, build, pid */,
     MESSAGE_VISIT /* facts */,
     MESSAGE_DONE /* tables */,
-    MESSAGE_LAST /* the same, of a worker that ends now: its device works no more */
+    MESSAGE_LAST /* the same, of a worker that ends now: its device works no more */,
+    /* A visit in turns with another worker's: */
+    MESSAGE_OPEN /* facts as of a visit; prepares and warms up */,
+    MESSAGE_READY /* facts ready.*: state, typical_ns of one execution, batch, spent_ns */,
+    MESSAGE_TURN /* fact turn.executions */,
+    MESSAGE_SAMPLE /* fact sample.wall_ns of all of them, negative if one failed */,
+    MESSAGE_CLOSE /* no facts; the answer is MESSAGE_DONE or _LAST */
 };
-#define MESSAGE_VERSION 1
+#define MESSAGE_VERSION 2
 
 struct visit_order { /* what the supervisor wants, beside the point's facts */
     int64_t visit, round, position, worker, share_ns;
@@ -30,13 +37,18 @@ struct visit_order { /* what the supervisor wants, beside the point's facts */
 void visit_pack(struct facts *, const struct visit_order *, const struct measure_params *,
                 const struct point *);
 
-/* snapshot_fd may be -1. The log is borrowed. */
-int worker_open(struct worker **, int snapshot_fd, const struct sample_log *, struct err *);
+/* Descriptors may be -1. The log is borrowed. */
+int worker_open(struct worker **, int snapshot_fd, int weights_fd, const struct sample_log *,
+                struct err *);
 void worker_close(struct worker **);
 /* Measures; whatever happens short of death is a state in the rows of out. err: a request that
  * cannot be read. */
 int worker_visit(struct worker *, const struct facts *request, struct tables *out, struct err *);
+/* What the process answers to a frame; for a worker inside. err: a request that cannot be read, or
+ * comes out of order. */
+int worker_answer(struct worker *, uint32_t kind, const char *body, size_t len,
+                  uint32_t *answer_kind, struct text *answer, struct err *);
 /* The process: serves frames on fd until it is closed. Returns an exit code. */
-int worker_main(int fd, int log_fd, int snapshot_fd);
+int worker_main(int fd, int log_fd, int snapshot_fd, int weights_fd);
 
 #endif

@@ -85,7 +85,7 @@ static void ended_after_a_while(void **state) {
 
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "worker")) {
-        worker_main(10, 11, 12);
+        worker_main(10, 11, 12, -1);
         for (;;) pause();
     }
     const struct CMUnitTest tests[] = {
