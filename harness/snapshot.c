@@ -14,12 +14,15 @@
 #include "base/err.h"
 #include "base/text.h"
 
-#define PIECES_MOST 4096
+#define PIECES_MOST 8192
+#define PAGE        ((size_t)4096)
+#define HUGE_PAGE   ((size_t)2 << 20) /* large pieces begin at a multiple, in every process */
 struct piece {
     uint64_t key;    /* hash of the name */
     uint64_t offset; /* from the start of the mapping */
     uint64_t bytes, digest;
     uint64_t ready;
+    uint64_t seed; /* of the digest: the name under which it was filled */
 };
 struct directory {
     uint64_t n, used;
@@ -39,17 +42,33 @@ int snapshot_create(int *fd, size_t room, struct err *err) {
     return 0;
 }
 
+/* A place that starts on a 2 MiB boundary: reserves more and gives the ends back. */
+static char *map_aligned(int fd, size_t room) {
+    const size_t size = (room + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    char *whole =
+        mmap(NULL, size + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (whole == MAP_FAILED) return NULL;
+    char *at = whole + (HUGE_PAGE - (uintptr_t)whole % HUGE_PAGE) % HUGE_PAGE;
+    if (mmap(at, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        munmap(whole, size + HUGE_PAGE);
+        return NULL;
+    }
+    if (at > whole) munmap(whole, (size_t)(at - whole));
+    munmap(at + size, (size_t)(whole + HUGE_PAGE - at));
+    return at;
+}
+
 int snapshot_open(struct snapshot **out, int fd, struct err *err) {
     struct stat st;
     if (fstat(fd, &st)) return err_system(err, errno, "no snapshot memory");
     size_t room = (size_t)st.st_size;
-    void *at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED) return err_system(err, errno, "cannot map the snapshot memory");
+    char *at = map_aligned(fd, room);
+    if (!at) return err_system(err, errno, "cannot map the snapshot memory");
     struct snapshot *s = must_alloc(sizeof *s);
-    s->directory = at;
+    s->directory = (struct directory *)(void *)at;
     s->room = room;
     if (s->directory->used == 0)
-        s->directory->used = (sizeof(struct directory) + 4095) / 4096 * 4096;
+        s->directory->used = (sizeof(struct directory) + PAGE - 1) / PAGE * PAGE;
     *out = s;
     return 0;
 }
@@ -69,25 +88,56 @@ static struct piece *find(struct snapshot *s, const char *key) {
     return NULL;
 }
 
+/* Room for a piece; NULL: none is left. */
+static struct piece *reserve(struct snapshot *s, struct piece *old, const char *key, size_t bytes) {
+    struct directory *d = s->directory;
+    const size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : PAGE;
+    const uint64_t begin = (d->used + align - 1) / align * align;
+    if ((!old && d->n >= PIECES_MOST) || bytes > s->room || begin > s->room - bytes) return NULL;
+    struct piece *p = old ? old : &d->pieces[d->n++];
+    const uint64_t hash = hash_bytes(key, strlen(key), 0);
+    *p = (struct piece){.key = hash, .seed = hash, .offset = begin, .bytes = bytes};
+    d->used = begin + (bytes + PAGE - 1) / PAGE * PAGE;
+    return p;
+}
+
 void *snapshot_piece(struct snapshot *s, const char *key, size_t bytes, bool *ready) {
     struct directory *d = s->directory;
     struct piece *p = find(s, key);
     *ready = false;
-    if (!p || p->bytes != bytes) { /* another size: a new piece; the old one's room is not reused */
-        if (d->n >= PIECES_MOST || bytes > s->room || d->used > s->room - bytes) return NULL;
-        if (!p) p = &d->pieces[d->n++];
-        *p = (struct piece){
-            .key = hash_bytes(key, strlen(key), 0), .offset = d->used, .bytes = bytes};
-        d->used += (bytes + 4095) / 4096 * 4096;
-    }
+    /* another size: a new piece; the old one's room is not reused */
+    if (!p || p->bytes != bytes) p = reserve(s, p, key, bytes);
+    if (!p) return NULL;
     void *data = (char *)d + p->offset;
-    *ready = p->ready && p->digest == hash_bytes(data, bytes, p->key);
+    *ready = p->ready && p->digest == hash_bytes(data, bytes, p->seed);
     return data;
 }
 
 void snapshot_ready(struct snapshot *s, const char *key) {
     struct piece *p = find(s, key);
     if (!p) return;
-    p->digest = hash_bytes((char *)s->directory + p->offset, p->bytes, p->key);
+    p->digest = hash_bytes((char *)s->directory + p->offset, p->bytes, p->seed);
     p->ready = 1;
+}
+
+const void *snapshot_find(struct snapshot *s, const char *key, size_t bytes) {
+    const struct piece *p = find(s, key);
+    if (!p || p->bytes != bytes || !p->ready) return NULL;
+    char *data = (char *)s->directory + p->offset;
+    if (p->digest != hash_bytes(data, bytes, p->seed)) return NULL;
+    mprotect(data, (bytes + PAGE - 1) / PAGE * PAGE, PROT_READ);
+    return data;
+}
+
+void snapshot_alias(struct snapshot *s, const char *key, const char *of) {
+    const struct piece *p = find(s, of);
+    struct directory *d = s->directory;
+    if (!p || find(s, key) || d->n >= PIECES_MOST) return;
+    d->pieces[d->n] = *p;
+    d->pieces[d->n++].key = hash_bytes(key, strlen(key), 0);
+}
+
+uint64_t snapshot_place(const struct snapshot *s, const void *p) {
+    const char *begin = (const char *)s->directory, *at = p;
+    return at >= begin && at < begin + s->room ? (uint64_t)(at - begin) : 0;
 }

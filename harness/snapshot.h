@@ -5,6 +5,7 @@
 #define HARNESS_SNAPSHOT_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct err;
 struct snapshot; /* opaque: a directory of named pieces in one shared mapping; one writer at a time
@@ -18,5 +19,11 @@ void snapshot_close(struct snapshot **);
    not ready. */
 void *snapshot_piece(struct snapshot *, const char *key, size_t bytes, bool *ready);
 void snapshot_ready(struct snapshot *, const char *key);
+/* A piece of that name and size that is filled, read-only from here on; NULL: there is none. */
+const void *snapshot_find(struct snapshot *, const char *key, size_t bytes);
+/* A further name of a piece. */
+void snapshot_alias(struct snapshot *, const char *key, const char *of);
+/* Where in the mapping it lies, the same in every process; 0: elsewhere. */
+uint64_t snapshot_place(const struct snapshot *, const void *);
 
 #endif

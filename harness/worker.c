@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "gen/build_info.h"
 #include "harness/loop.h"
+#include "harness/sharing.h"
 #include "harness/snapshot.h"
 #include "harness/visit.h"
 #include "results/table.h"
@@ -37,7 +38,7 @@ struct worker {
     uint64_t model_key;
     struct job *job; /* the present visit */
     struct snapshot *snapshot;
-    struct snapshot *weights; /* packed ones, that the other worker of a pair sees too */
+    struct sharing_store *weights; /* packed ones, that the other worker of a pair sees too */
     struct sample_log log;
     bool *seen; /* (SEEN_MOST) points that this worker has visited */
 };
@@ -94,7 +95,7 @@ int worker_open(struct worker **out, int snapshot_fd, int weights_fd, const stru
     w->log = *log;
     w->seen = must_alloc(SEEN_MOST);
     int code = snapshot_fd >= 0 ? snapshot_open(&w->snapshot, snapshot_fd, err) : 0;
-    if (!code && weights_fd >= 0) code = snapshot_open(&w->weights, weights_fd, err);
+    if (!code && weights_fd >= 0) code = sharing_open(&w->weights, weights_fd, err);
     *out = w;
     if (code) worker_close(out);
     return code;
@@ -123,7 +124,7 @@ void worker_close(struct worker **worker) {
     job_close(*worker);
     close_device(*worker);
     snapshot_close(&(*worker)->snapshot);
-    snapshot_close(&(*worker)->weights);
+    sharing_close(&(*worker)->weights);
     free((*worker)->seen);
     free(*worker);
     range_pop();
@@ -143,7 +144,9 @@ static int need_device(struct worker *w, const struct point *point, struct err *
     if (w->device && w->device_key == key) return 0;
     close_device(w);
     w->device_key = key;
-    return device_open(&w->device, point->device, point->device_params, err);
+    int code = device_open(&w->device, point->device, point->device_params, err);
+    if (!code && w->weights) w->device->sharing = sharing_of(w->weights);
+    return code;
 }
 
 /* Weights that this point does not use must not be in its memory, whatever came before it. */
@@ -156,7 +159,9 @@ static int store_model(void *ctx, struct model **model, struct err *err) {
     struct worker *w = ctx;
     if (!w->model || w->model_key != w->job->point->weights_key) {
         model_close(&w->model);
+        if (w->weights) sharing_model(w->weights, w->job->point->weights_key);
         int code = model_create(&w->model, w->device, &w->job->point->config, err);
+        if (w->weights) sharing_model(w->weights, 0);
         if (code) return code;
         w->model_key = w->job->point->weights_key;
     }
@@ -268,7 +273,9 @@ static int turns_begin(struct worker *w, const struct facts *facts, struct facts
     facts_set(ready, "ready.state", !v ? "failed" : v->state[0] ? v->state : "ok", "", "");
     facts_printf(ready, "ready.typical_ns", "", "", "%" PRId64, v ? v->typical_ns : 0);
     facts_printf(ready, "ready.batch", "", "", "%" PRId64, v ? v->batch : 1);
-    facts_printf(ready, "ready.spent_ns", "", "", "%" PRId64, v ? v->spent_ns : 0);
+    char place[17] = "none";
+    if (v && w->weights) sharing_place(w->weights, w->device, place);
+    facts_set(ready, "ready.weights", place, "", "");
     return 0;
 }
 

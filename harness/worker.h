@@ -21,7 +21,7 @@ enum message {
     MESSAGE_LAST /* the same, of a worker that ends now: its device works no more */,
     /* A visit in turns with another worker's: */
     MESSAGE_OPEN /* facts as of a visit; prepares and warms up */,
-    MESSAGE_READY /* facts ready.*: state, typical_ns of one execution, batch, spent_ns */,
+    MESSAGE_READY /* facts ready.*: state, typical_ns of one execution, batch, weights */,
     MESSAGE_TURN /* fact turn.executions */,
     MESSAGE_SAMPLE /* fact sample.wall_ns of all of them, negative if one failed */,
     MESSAGE_CLOSE /* no facts; the answer is MESSAGE_DONE or _LAST */

@@ -59,8 +59,27 @@ void *device_alloc(struct device *device, size_t bytes, enum memory_class class_
 void device_free(struct device *device, void *p) {
     if (!p) return;
     size_t bytes = tracker_remove(device->tracker, p);
+    if (bytes && device->sharing && device->sharing->release(device->sharing->ctx, p)) return;
     if (bytes)
         device->kind->free(device, p, bytes); /* never twice: unknown addresses are left alone */
+}
+
+void *device_packed(struct device *device, size_t bytes, enum memory_class class_of,
+                    const char *what) {
+    const struct sharing *sharing = device->sharing;
+    void *p = sharing && bytes ? sharing->find(sharing->ctx, what, bytes) : NULL;
+    if (p) tracker_add(device->tracker, p, bytes, class_of, what);
+    return p;
+}
+
+void *device_share(struct device *device, void *p, size_t bytes, enum memory_class class_of,
+                   const char *what) {
+    const struct sharing *sharing = device->sharing;
+    void *shared = sharing && p ? sharing->offer(sharing->ctx, what, p, bytes) : NULL;
+    if (!shared) return p;
+    device_free(device, p);
+    tracker_add(device->tracker, shared, bytes, class_of, what);
+    return shared;
 }
 
 int64_t device_now(struct device *device) {

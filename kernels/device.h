@@ -58,10 +58,21 @@ struct step_id {
 };
 enum span_moment { SPAN_BEGIN, SPAN_END, SPAN_READ };
 
+/* Memory for packed weights that another process sees too, so that both read the same pages. */
+struct sharing {
+    /* Bytes that were packed under that name; NULL: not yet. */
+    void *(*find)(void *ctx, const char *what, size_t bytes);
+    /* A shared place with the same bytes; NULL: there is no room. */
+    void *(*offer)(void *ctx, const char *what, const void *data, size_t bytes);
+    bool (*release)(void *ctx, const void *); /* whether it was one of these */
+    void *ctx;
+};
+
 struct device { /* first member of every device */
     const struct device_kind *kind;
     const struct ops *ops;
     struct tracker *tracker;
+    const struct sharing *sharing; /* NULL: none */
     bool lost; /* nothing will work on it any more within this process (set by sync) */
 };
 
@@ -141,7 +152,12 @@ void device_close(struct device **);
 void *device_alloc(struct device *, size_t bytes, enum memory_class,
                    const char *what);      /* tracked; NULL: out of memory */
 void device_free(struct device *, void *); /* NULL is safe */
-int64_t device_now(struct device *);       /* kind->now or the host clock */
+/* For kind->pack, on devices whose memory is the host's. The first gives bytes that were packed
+   already, tracked, or NULL. The second moves what is packed now to a shared place, where there is
+   one, and returns where it lies from then on: it is only to be read. */
+void *device_packed(struct device *, size_t bytes, enum memory_class, const char *what);
+void *device_share(struct device *, void *, size_t bytes, enum memory_class, const char *what);
+int64_t device_now(struct device *); /* kind->now or the host clock */
 size_t device_live_allocations(struct device *);
 enum dtype device_activation(const struct device_kind *, enum dtype weight); /* or f32 */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packs weights into panels of 16 interleaved rows, by all threads, a panel at a time: no staged
  * copy of a matrix. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,19 +143,30 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
     if (code != 0) return code;
     struct cpu_weight *w = outline(parts, n);
     const long long bytes = w->head.bytes, of_scales = w->head.scale_bytes;
+    char scales[80];
+    snprintf(scales, sizeof scales, "scales of %s", parts[0].what);
+    w->data = device_packed(device, (size_t)bytes, MEM_WEIGHT, parts[0].what);
+    w->scales = device_packed(device, (size_t)of_scales, MEM_SCALE, scales);
+    *weight = &w->head;
+    if (w->data != NULL && (of_scales == 0 || w->scales != NULL)) return 0;
+    device_free(device, w->data);
+    device_free(device, w->scales);
+    w->scales = NULL;
     cpu->touch =
         false; /* packing is the first touch, in the order in which the threads will read */
     w->data = device_alloc(device, (size_t)bytes, MEM_WEIGHT, parts[0].what);
     if (of_scales > 0)
         w->scales = device_alloc(device, (size_t)of_scales, MEM_SCALE, parts[0].what);
     cpu->touch = true;
-    *weight = &w->head;
     if (w->data == NULL || (of_scales > 0 && w->scales == NULL)) {
         cpu_unpack(device, weight);
         return err_set(err, ERR_MEMORY, "cpu: no memory for %s (%lld bytes)", parts[0].what,
                        bytes + of_scales);
     }
     fill(cpu, w, parts, sources);
+    w->data = device_share(device, w->data, (size_t)bytes, MEM_WEIGHT, parts[0].what);
+    if (of_scales > 0)
+        w->scales = device_share(device, w->scales, (size_t)of_scales, MEM_SCALE, scales);
     return 0;
 }
 

@@ -455,8 +455,39 @@ static void test_real_clock(void **state) {
     rig_close(&r);
 }
 
+/* Samples one by one, as they are asked for; a failure is no sample, and the rows are those of a
+ * visit. */
+static void test_turns(void **state) {
+    (void)state;
+    struct rig r;
+    rig_open(&r, (const char *const[]){"device.time=1500 us", "device.fail_at=13", NULL});
+    struct visit_request request = {.point = r.point,
+                                    .measure = &r.measure,
+                                    .first = true,
+                                    .turns = true,
+                                    .share_ns = 400000000};
+    struct run_store store = {0};
+    struct visit *v = loop_open(&request, r.device, &store, &r.log);
+    assert_int_equal(r.log.head->warmups, 5); /* executions 0 ... 4 */
+    assert_int_equal(r.log.head->samples, 0);
+    assert_int_equal(loop_turn(v, 1), 1500000);
+    assert_int_equal(loop_turn(v, 4), 6000000);
+    assert_int_equal(loop_turn(v, 2), 3000000);
+    assert_int_equal(loop_turn(v, 3), -1); /* the second of these fails */
+    assert_int_equal(loop_turn(v, 1), -1); /* and none comes after it */
+    loop_close(&v, r.out);
+    assert_null(v);
+    assert_string_equal(text_of(&r, "state"), "failed");
+    assert_non_null(strstr(text_of(&r, "reason"), "as scripted"));
+    assert_int_equal(r.log.sample[1].wall_ns, 6000000);
+    assert_int_equal(r.log.sample[1].batch, 4);
+    assert_int_equal(r.log.sample[2].labels, 0);
+    rig_close(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_exact_times),
         cmocka_unit_test(test_slow_start),
         cmocka_unit_test(test_noise_floor),
