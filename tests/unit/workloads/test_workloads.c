@@ -50,6 +50,8 @@ static void each_workload_everywhere(void **state) {
         const char *name, *settings;
     } cases[] = {{"null", ""},
                  {"null", "marks=5 spin=1us touch=4096"},
+                 {"spin", "work=1"},
+                 {"spin", "work=12345"},
                  {"ceiling", "op=read bytes=64KiB"},
                  {"ceiling", "op=copy bytes=64KiB"},
                  {"ceiling", "op=triad bytes=64KiB"},
