@@ -75,20 +75,21 @@ void cpu_triad(struct device *device, float *a, const float *b, const float *c, 
 }
 
 struct peak {
-    const struct cpu_kernels *kernels;
-    int64_t flops;
+    float (*peak)(int64_t flops);
     _Atomic uint32_t sink;
 };
 
 static void peak_pieces(void *ctx, int64_t begin, int64_t end, int thread) {
     struct peak *job = ctx;
     (void)thread;
-    atomic_fetch_xor(&job->sink, f32_bits(job->kernels->fma_peak((end - begin) * PEAK_PIECE)));
+    atomic_fetch_xor(&job->sink, f32_bits(job->peak((end - begin) * PEAK_PIECE)));
 }
 
 void cpu_fma_peak(struct device *device, enum dtype type, int64_t flops) {
     struct cpu *cpu = cpu_of(device);
-    struct peak job = {.kernels = cpu->kernels, .flops = flops};
+    const struct cpu_kernels *kernels = cpu->kernels;
+    const bool pairs = type == DT_BF16 && kernels->pairs_peak != NULL;
+    struct peak job = {.peak = pairs ? kernels->pairs_peak : kernels->fma_peak};
     if (!cpu_expects(cpu, type == DT_F32 || type == DT_F16 || type == DT_BF16,
                      "fma_peak: this device multiplies floats only"))
         return;

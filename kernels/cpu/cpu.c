@@ -10,11 +10,14 @@
 #include "base/option.h"
 #include "base/text.h"
 
-static const char *const isa_words[] = {"auto", "scalar", "avx2", "avx512", "neon", NULL};
+static const char *const isa_words[] = {"auto", "scalar", "avx2", "avx512", "amx", "neon", NULL};
 
 const struct cpu_kernels *cpu_kernels_of(enum isa isa) {
 #ifdef BENCH_CPU_NEON
     if (isa == ISA_NEON) return &cpu_kernels_neon;
+#endif
+#ifdef BENCH_CPU_AMX
+    if (isa == ISA_AMX) return &cpu_kernels_amx;
 #endif
 #ifdef BENCH_CPU_AVX512
     if (isa == ISA_AVX512) return &cpu_kernels_avx512;
@@ -25,9 +28,22 @@ const struct cpu_kernels *cpu_kernels_of(enum isa isa) {
     return isa == ISA_SCALAR ? &cpu_kernels_scalar : NULL;
 }
 
+/* Why level amx must not be used, or NULL; its products are looked at once a process. */
+static const char *amx_refused(void) {
+    enum { UNKNOWN, RIGHT, WRONG };
+    static _Atomic int products = UNKNOWN;
+    const struct cpu_kernels *kernels = cpu_kernels_of(ISA_AMX);
+    if (kernels == NULL) return "this build has no such level";
+    const char *reason = topology_tiles();
+    if (reason != NULL) return reason;
+    if (products == UNKNOWN) products = cpu_pairs_right(kernels->pairs) ? RIGHT : WRONG;
+    return products == RIGHT ? NULL : "its products are wrong on this machine";
+}
+
 /* The best level that both the machine and this build have. */
 static enum isa best_level(void) {
     int isa = (int)isa_best();
+    if (isa == ISA_AMX && amx_refused() != NULL) isa = ISA_AVX512;
     while (cpu_kernels_of((enum isa)isa) == NULL) isa--;
     return (enum isa)isa;
 }
@@ -51,10 +67,13 @@ static int cpu_open(struct device **device, const void *params, struct err *err)
     struct topology topology;
     topology_read(&topology);
     const enum isa best = best_level(), isa = p->isa == 0 ? best : (enum isa)(p->isa - 1);
-    if (isa > best || cpu_kernels_of(isa) == NULL)
+    if (isa > best || cpu_kernels_of(isa) == NULL) {
+        const char *why = isa == ISA_AMX ? amx_refused() : NULL;
         return err_set(err, ERR_UNSUPPORTED,
-                       "cpu: isa '%s' cannot run here; the best that can is '%s'",
-                       isa_words[p->isa], isa_words[best + 1]);
+                       "cpu: isa '%s' cannot run here%s%s; the best that can is '%s'",
+                       isa_words[p->isa], why != NULL ? ": " : "", why != NULL ? why : "",
+                       isa_words[best + 1]);
+    }
     const int threads = choose_threads(&topology, p->threads);
     for (int i = topology.n_cpus; i < threads; i++) /* more threads than CPUs share them */
         topology.cpus[i] = topology.cpus[i % topology.n_cpus];
@@ -100,6 +119,8 @@ static void cpu_describe(struct device *device, struct facts *facts) {
     const int threads = pool_threads(cpu->pool);
     facts_set(facts, "device.isa", cpu->kernels->name, "", "");
     facts_set(facts, "device.isa_best", isa_words[best_level() + 1], "", "");
+    if (isa_best() == ISA_AMX && amx_refused() != NULL)
+        facts_printf(facts, "device.isa_refused", "", "", "amx: %s", amx_refused());
     facts_printf(facts, "device.threads", "", "", "%d", threads);
     facts_printf(facts, "device.cores", "", "", "%d", cpu->topology.n_cores);
     if (cpu->topology.quota > 0)
@@ -139,6 +160,7 @@ static bool cpu_supports(struct device *device, enum op op, const struct op_case
         {"scalar", "scalar panels of 16 rows", "scalar panels of 16 rows of codes"},
         {"avx2", "avx2 panels of 16 rows", "avx2 panels of 16 rows of codes"},
         {"avx512", "avx512 panels of 16 rows", "avx512 panels of 16 rows of codes"},
+        {"amx", "avx512 panels of 16 rows", "avx512 panels of 16 rows of codes"},
         {"neon", "neon panels of 16 rows", "neon panels of 16 rows of codes"},
     };
     const int form = op != OP_LINEAR && op != OP_EMBED ? 0 : cpu_is_float(c->weight) ? 1 : 2;
@@ -148,7 +170,15 @@ static bool cpu_supports(struct device *device, enum op op, const struct op_case
     if (reason != NULL) return false;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (strcmp(kernels[i][0], cpu->kernels->name) == 0) *kernel_or_reason = kernels[i][form];
+    if (cpu->kernels->pairs != NULL && c->activation == DT_BF16 &&
+        (op == OP_FMA_PEAK || (op == OP_LINEAR && c->weight == DT_BF16)))
+        *kernel_or_reason = "amx tiles of bf16 pairs";
     return true;
+}
+
+/* Where bf16 is multiplied as it is, the type in which bf16 models show the machine's peak. */
+static enum dtype cpu_activation(enum dtype weight) {
+    return weight == DT_BF16 && best_level() == ISA_AMX ? DT_BF16 : DT_F32;
 }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -266,6 +296,7 @@ const struct device_kind device_cpu = {
     .close = cpu_close,
     .describe = cpu_describe,
     .supports = cpu_supports,
+    .activation = cpu_activation,
     .plan = cpu_plan,
     .alloc = cpu_alloc,
     .free = cpu_free,

@@ -22,7 +22,7 @@ enum {
 };
 
 struct cpu_params {
-    int isa; /* word: auto, scalar, avx2, avx512, neon */
+    int isa; /* word: auto, scalar, avx2, avx512, amx, neon */
     int64_t threads;
     bool pin, huge_pages;
 };

@@ -4,6 +4,7 @@
    positions, in one fixed order. */
 #ifndef KERNELS_CPU_KERNELS_H
 #define KERNELS_CPU_KERNELS_H
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/dtype.h"
@@ -41,6 +42,17 @@ struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
      * or, if that is 0, all of them in order. */
     const void *ahead;
     int64_t ahead_panel, ahead_step; /* bytes */
+};
+
+enum { PAIR_PANELS = 5 };
+
+struct pairs { /* c (m, 16 n_panels) = x (m, k) * panels^T, x and panels of bf16 */
+    float *c;
+    const uint16_t *x;
+    const void *panels;
+    int64_t ldc, ldx, k;
+    int64_t step;    /* bytes from panel to panel */
+    int m, n_panels; /* n_panels <= PAIR_PANELS */
 };
 
 struct cpu_kernels {
@@ -94,9 +106,21 @@ struct cpu_kernels {
     void (*copy)(void *to, const void *from, int64_t bytes, int past_caches);
     void (*triad)(float *a, const float *b, const float *c, float s, int64_t n, int past_caches);
     float (*fma_peak)(int64_t flops); /* a multiple of 32 */
+    /* Of a level that multiplies bf16 by bf16 as they are, else NULL: products, and the peak of
+     * them, a multiple of 2^14 FLOPs. */
+    void (*pairs)(const struct pairs *);
+    float (*pairs_peak)(int64_t flops);
 };
 
 extern const struct cpu_kernels cpu_kernels_scalar, cpu_kernels_avx2, cpu_kernels_avx512,
-    cpu_kernels_neon;
+    cpu_kernels_amx, cpu_kernels_neon;
+
+/* amx/kernels.c: only where topology_tiles says nothing. */
+void cpu_amx_product(const struct pairs *);
+float cpu_amx_peak(int64_t flops);
+
+/* pairs.c: whether such products are right, on whole numbers, whose sums are exact in any order,
+   and on infinity and NaN. */
+bool cpu_pairs_right(void (*)(const struct pairs *));
 
 #endif

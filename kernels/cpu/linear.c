@@ -19,6 +19,8 @@ enum {
     STREAM_AHEAD = 1024, /* bytes of each of the panels that are streamed together */
 };
 
+_Static_assert((int)UP_COLS <= (int)PAIR_PANELS * PANEL, "what multiply_pairs takes");
+
 int64_t cpu_linear_wide(const struct step_bounds *b) {
     const int64_t rows = b->n_row < BLOCK_ROWS ? b->n_row : BLOCK_ROWS;
     int64_t widest = (int64_t)b->n_q * b->d_h;
@@ -42,9 +44,11 @@ int64_t cpu_linear_scratch(void) {
 struct product {
     struct cpu *cpu;
     const struct cpu_weight *w;
-    const float *x, *bias;
-    struct tensor y; /* m rows */
-    int64_t ldx;
+    /* acc (m, n_panels * 16), ldc apart = rows r0 ... of x * panels first ..., with all scales. */
+    void (*multiply)(const struct product *, int32_t r0, int32_t m, int64_t first, int n_panels,
+                     float *acc, int64_t ldc, float *wide);
+    struct tensor x, y; /* m rows */
+    const float *bias;
     int32_t m, n_blocks; /* rows, and pieces of them */
     int64_t n_panels;    /* panels with results: those of the gate for SwiGLU */
     int64_t n, up;       /* columns of y; SwiGLU: the place of the first row of `up`, or 0 */
@@ -90,6 +94,7 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
     const struct cpu_kernels *kernels = job->cpu->kernels;
     const struct cpu_weight *w = job->w;
     const enum dtype type = w->head.type;
+    const int64_t ldx = job->x.stride;
     const int64_t word_k = cpu_word_columns(type), wide_step = PANEL * (int64_t)sizeof *wide;
     const int n_tiles = (m + kernels->rows - 1) / kernels->rows;
     /* Fewer rows than a block pays for: no blocks of k, each panel once from end to end. Groups
@@ -102,7 +107,7 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
     const int64_t step_k = unpacked || word_k < 2 ? 2 : word_k; /* of a tile's iteration */
     struct tile t = {
         .ldc = ldc,
-        .ldx = job->ldx,
+        .ldx = ldx,
         .k_step = unpacked ? wide_step : cpu_columns_bytes(type, word_k),
         .step = w->panel_bytes,
         .scales_step = w->n_groups * PANEL,
@@ -137,7 +142,7 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
                 const int32_t r0 = cpu_tile_row(m, i, n_tiles, kernels);
                 const int32_t r1 = cpu_tile_row(m, i + 1, n_tiles, kernels);
                 t.m = r1 - r0;
-                t.x = x + r0 * job->ldx + k0;
+                t.x = x + r0 * ldx + k0;
                 t.c = acc + r0 * ldc + p * PANEL;
                 t.ahead = ahead + i * (t.k / step_k) * t.ahead_step;
                 tile(&t);
@@ -146,16 +151,31 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
     }
 }
 
-/* The same with all scales. */
-static void multiply(const struct product *job, const float *x, int32_t m, int64_t first,
-                     int n_panels, float *acc, int64_t ldc, float *wide) {
+static void multiply_floats(const struct product *job, int32_t r0, int32_t m, int64_t first,
+                            int n_panels, float *acc, int64_t ldc, float *wide) {
     const struct cpu_weight *w = job->w;
     float by[UP_COLS];
-    sums(job, x, m, first, n_panels, acc, ldc, wide);
+    sums(job, cpu_row(&job->x, r0), m, first, n_panels, acc, ldc, wide);
     if (w->scales == NULL || w->n_groups > 1) return;
     cpu_weight_scales(w, first, n_panels, by);
     for (int32_t i = 0; i < m; i++)
         job->cpu->kernels->multiply(acc + i * ldc, by, n_panels * PANEL);
+}
+
+/* x and the weight of bf16 as they are. */
+static void multiply_pairs(const struct product *job, int32_t r0, int32_t m, int64_t first,
+                           int n_panels, float *acc, int64_t ldc, float *wide) {
+    const struct cpu_weight *w = job->w;
+    (void)wide;
+    job->cpu->kernels->pairs(&(struct pairs){.c = acc,
+                                             .x = cpu_row(&job->x, r0),
+                                             .panels = w->data + first * w->panel_bytes,
+                                             .ldc = ldc,
+                                             .ldx = job->x.stride,
+                                             .k = w->head.cols,
+                                             .step = w->panel_bytes,
+                                             .m = m,
+                                             .n_panels = n_panels});
 }
 
 /* n results of row r from column c on, in their type. */
@@ -168,16 +188,15 @@ static void put(const struct product *job, int64_t r, int64_t c, const float *fr
 static void plain_group(const struct product *job, int32_t r0, int32_t m, int64_t first, int n,
                         float *acc) {
     const struct cpu_weight *w = job->w;
-    const float *x = job->x + r0 * job->ldx;
     float *wide = acc + BLOCK_ROWS * SCRATCH_COLS;
     /* Whole panels of one part without a bias go straight to y. */
     if (w->n_parts == 1 && job->bias == NULL && (first + n) * PANEL <= job->n &&
         job->y.type == DT_F32) {
-        multiply(job, x, m, first, n, (float *)cpu_row(&job->y, r0) + first * PANEL, job->y.stride,
-                 wide);
+        job->multiply(job, r0, m, first, n, (float *)cpu_row(&job->y, r0) + first * PANEL,
+                      job->y.stride, wide);
         return;
     }
-    multiply(job, x, m, first, n, acc, GATE_COLS, wide);
+    job->multiply(job, r0, m, first, n, acc, GATE_COLS, wide);
     int part = 0;
     for (int p = 0; p < n; p++) {
         while (first + p >= w->part_panel[part + 1]) part++;
@@ -197,10 +216,9 @@ static void swiglu_group(const struct product *job, int32_t r0, int32_t m, int64
                   count = left < n * PANEL ? left : n * PANEL;
     const int64_t place = job->up + column, shift = place % PANEL;
     const int n_up = (int)((shift + count + PANEL - 1) / PANEL);
-    const float *x = job->x + r0 * job->ldx;
     float *up = acc + BLOCK_ROWS * GATE_COLS, *wide = acc + BLOCK_ROWS * SCRATCH_COLS;
-    multiply(job, x, m, first, n, acc, GATE_COLS, wide);
-    multiply(job, x, m, place / PANEL, n_up, up, UP_COLS, wide);
+    job->multiply(job, r0, m, first, n, acc, GATE_COLS, wide);
+    job->multiply(job, r0, m, place / PANEL, n_up, up, UP_COLS, wide);
     for (int32_t i = 0; i < m; i++) {
         float *gate = acc + i * GATE_COLS;
         job->cpu->kernels->swiglu(gate, gate, up + i * UP_COLS + shift, count);
@@ -259,8 +277,7 @@ static void wide_product(struct product *job, const struct tensor *x) {
     const int64_t k = x->cols, most = k > 0 ? cpu->wide_floats / k : rows;
     struct tensor *y = &job->y;
     if (!cpu_expects(cpu, most > 0, "linear: activations other than planned")) return;
-    job->x = cpu->wide;
-    job->ldx = k;
+    job->x = (struct tensor){.data = cpu->wide, .type = DT_F32, .stride = k};
     for (int32_t r = 0; r < rows; r += job->m) {
         job->m = rows - r < most ? rows - r : (int32_t)most;
         struct widening widening = {cpu, x, r};
@@ -283,18 +300,19 @@ void cpu_linear(struct device *device, struct tensor *y, const struct tensor *x,
         !cpu_expects(cpu, x->cols == w->head.cols && y->cols == n && x->rows == y->rows,
                      "linear: x, the weight and y do not fit"))
         return;
+    const bool pairs = cpu->kernels->pairs != NULL && x->type == DT_BF16 && w->head.type == DT_BF16;
     struct product job = {.cpu = cpu,
                           .w = w,
-                          .x = x->data,
-                          .bias = bias,
+                          .multiply = pairs ? multiply_pairs : multiply_floats,
+                          .x = *x,
                           .y = *y,
-                          .ldx = x->stride,
+                          .bias = bias,
                           .m = x->rows,
                           .n = n,
                           .n_panels = swiglu ? (n + PANEL - 1) / PANEL : w->n_panels,
                           .up = swiglu ? cpu_weight_place(w, n) : 0};
     if (job.m == 0 || n == 0) return;
-    if (x->type == DT_F32)
+    if (x->type == DT_F32 || pairs)
         product_run(&job);
     else
         wide_product(&job, x);

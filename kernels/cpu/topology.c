@@ -11,6 +11,7 @@
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 /* The first line of a file without its newline; false if there is none. */
@@ -209,18 +210,47 @@ int64_t memory_available(void) {
     return least;
 }
 
+#if defined(__x86_64__)
+/* Of the state that the system saves for a process, XCR0: SSE and AVX; and the masks and the
+   halves of AVX-512; the configuration and the data of tiles. */
+enum { SAVES_AVX = 0x6, SAVES_AVX512 = 0xe6, SAVES_TILES = 0x60000 };
+enum { HAS_AMX = 1 << 22 | 1 << 24 | 1 << 25 }; /* CPUID 7, edx: AMX-BF16, AMX-TILE, AMX-INT8 */
+
+static unsigned saved_states(void) {
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+#endif
+
+const char *topology_tiles(void) {
+#if defined(__x86_64__)
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* asm/prctl.h of Linux 5.16 on */
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & bit_OSXSAVE) == 0 ||
+        !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & HAS_AMX) != HAS_AMX)
+        return "this processor has no AMX";
+    if ((saved_states() & SAVES_TILES) != SAVES_TILES)
+        return "the operating system does not save the registers of AMX";
+    if (syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) != 0)
+        return "the operating system gives no permission for AMX (Linux does from 5.16 on)";
+    return NULL;
+#else
+    return "AMX is for x86-64";
+#endif
+}
+
 enum isa isa_best(void) {
 #if defined(__x86_64__)
-    unsigned a, b, c, d, low, high;
+    unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return ISA_SCALAR;
     const unsigned needed = bit_FMA | bit_OSXSAVE | bit_AVX | bit_F16C;
     if ((c & needed) != needed) return ISA_SCALAR;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    if ((low & 6) != 6) return ISA_SCALAR; /* the system does not save ymm registers */
+    if ((saved_states() & SAVES_AVX) != SAVES_AVX) return ISA_SCALAR;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & bit_AVX2) == 0) return ISA_SCALAR;
     const unsigned wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
-    if ((b & wide) != wide || (low & 0xe6) != 0xe6) return ISA_AVX2;
-    return ISA_AVX512;
+    if ((b & wide) != wide || (saved_states() & SAVES_AVX512) != SAVES_AVX512) return ISA_AVX2;
+    return topology_tiles() == NULL ? ISA_AMX : ISA_AVX512;
 #elif defined(__aarch64__)
     return ISA_NEON; /* a part of the architecture */
 #else

@@ -5,7 +5,7 @@
 #define KERNELS_CPU_TOPOLOGY_H
 #include <stdint.h>
 
-enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, N_ISAS };
+enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_AMX, ISA_NEON, N_ISAS };
 
 enum { TOPOLOGY_MOST_CPUS = 1024 };
 
@@ -26,6 +26,9 @@ void topology_pin(int tid, int cpu);
 void topology_pin_caller(int cpu);
 void topology_unpin_caller(void);
 enum isa isa_best(void); /* the highest level that CPU and operating system can run */
+/* Why this process has no tile registers, or NULL. Asks Linux for them, which must be done before
+   they are used and holds for all threads. */
+const char *topology_tiles(void);
 /* The kernel's policy on huge pages: "always", "madvise" (where asked for), "never", or "unknown".
  */
 const char *topology_huge_pages(void);

@@ -340,6 +340,9 @@ void op_check_invariance(struct op_rig *rig) {
             product_case(rig, f, EPI_NONE, shapes[i][0], shapes[i][1], 32);
         product_case(rig, f, EPI_SWIGLU, 96, 192, 32);
         product_case(rig, f, EPI_SWIGLU, 37, 65, 32);
+        /* bf16 by bf16 has kernels of its own. */
+        for (size_t i = 0; f->type == DT_BF16 && i < sizeof shapes / sizeof *shapes; i++)
+            product_of(rig, f, DT_BF16, EPI_NONE, shapes[i][0], shapes[i][1], 0);
         for (int a = DT_F16; a <= DT_BF16 && !rig->quiet; a++) {
             product_of(rig, f, (enum dtype)a, EPI_NONE, 129, 127, 32);
             product_of(rig, f, (enum dtype)a, EPI_NONE, 65, 1200, 32);

@@ -14,6 +14,7 @@
 #include "base/option.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "tests/support/op_amx.h"
 
 enum { GUARD = 256 }; /* bytes; keeps the alignment of 64 */
 
@@ -92,6 +93,9 @@ void op_rig_open(struct op_rig *rig, const char *const *threads) {
             strcmp(all_devices[i]->name, "ref") != 0 &&
             (!only || !strcmp(all_devices[i]->name, only)))
             open_kind(rig, all_devices[i], threads);
+    const struct device_kind *amx = op_amx_in_memory();
+    if (!only || !strcmp(amx->name, only))
+        for (int t = 0; threads[t]; t++) open_target(rig, amx, NULL, threads[t], NULL);
     if (rig->n_targets > 0) return;
     printf("SKIPPED all but ref: no other device computes here\n");
     if (only) rig->failures++;

@@ -215,4 +215,4 @@ ONE v16 nibble_nf4(const void *p, int u) {
 #include "kernels/cpu/avx2/transpose.inc"
 #include "kernels/cpu/kernels_body.inc"
 
-CPU_KERNELS(avx2);
+CPU_KERNELS(avx2, );

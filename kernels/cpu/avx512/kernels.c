@@ -136,4 +136,7 @@ ONE void acc_store_bf16(float *p, v16 v) {
 #include "kernels/cpu/avx2/transpose.inc"
 #include "kernels/cpu/kernels_body.inc"
 
-CPU_KERNELS(avx512);
+CPU_KERNELS(avx512, );
+#ifdef BENCH_CPU_AMX
+CPU_KERNELS(amx, .pairs = cpu_amx_product, .pairs_peak = cpu_amx_peak);
+#endif

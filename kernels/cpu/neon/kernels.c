@@ -250,4 +250,4 @@ ONE void v16_block(void *to, const void *from, int64_t ld) {
 #include "kernels/cpu/neon/ceilings.inc"
 #include "kernels/cpu/kernels_body.inc"
 
-CPU_KERNELS(neon);
+CPU_KERNELS(neon, );

@@ -226,4 +226,4 @@ static void triad_all(float *a, const float *b, const float *c, float s, int64_t
 
 #include "kernels/cpu/kernels_body.inc"
 
-CPU_KERNELS(scalar);
+CPU_KERNELS(scalar, );
