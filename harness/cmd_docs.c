@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "harness/command.h"
+#include "harness/man.h"
 #include "harness/topics.h"
 #include "results/schema_markdown.h"
 
@@ -16,6 +17,7 @@ static const struct document {
     {"protocol.md", topic_protocol_document},
     {"metrics.md", topic_metrics_document},
     {"format.md", schema_markdown},
+    {"bench.1", man_page},
 };
 
 static int docs_main(int argc, char **argv) {
@@ -42,7 +44,7 @@ static const struct flag flags[] = {{0}};
 const struct command command_docs = {
     .name = "docs",
     .usage = "FOLDER",
-    .brief = "writes protocol.md, metrics.md and format.md",
+    .brief = "writes protocol.md, metrics.md, format.md and the manual page bench.1",
     .group = NULL,
     .flags = flags,
     .main = docs_main,

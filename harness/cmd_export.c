@@ -72,6 +72,8 @@ static int write_out(const struct text *document, const char *path, struct err *
 
 static const struct flag flags[] = {
     {"--format", "-f", "FORMAT", "Output", "what to write: bench list formats", false},
+    {"--as", NULL, "FORM", "Output",
+     "which form of a format that has several: bench help FORMAT; default: its first", false},
     {"--output", "-o", "FILE", "Output", "where to; default: standard output", false},
     {0},
 };
@@ -89,7 +91,8 @@ static int export_main(int argc, char **argv) {
     }
     const struct exporter *format = find_format(argument(&a, "--format"), &err);
     if (!format || store_read(&tables, a.words[0], NULL, &err) ||
-        recompute(tables, a.words[0], &err) || format->write(tables, &document, &lost, &err) ||
+        recompute(tables, a.words[0], &err) ||
+        exporter_write(format, tables, argument(&a, "--as"), &document, &lost, &err) ||
         write_out(&document, argument(&a, "--output"), &err))
         code = command_fail(&err);
     if (lost.len) fprintf(stderr, "%s%s", lost.data, lost.data[lost.len - 1] == '\n' ? "" : "\n");
@@ -101,8 +104,8 @@ static int export_main(int argc, char **argv) {
 
 const struct command command_export = {
     .name = "export",
-    .usage = "FILE --format FORMAT [-o OUT]",
-    .brief = "a result as csv, tsv, json, md and what else bench list formats names",
+    .usage = "FILE --format FORMAT [--as FORM] [-o OUT]",
+    .brief = "a result as csv, json, md, or as other tools write theirs: bench list formats",
     .group = "Look at results",
     .flags = flags,
     .main = export_main,

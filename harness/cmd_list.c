@@ -57,10 +57,15 @@ static void list_analyses(struct page *page) {
 }
 
 static void list_formats(struct page *page) {
-    static const char *const names[] = {"format", "what it is"};
-    page_columns(page, names, 2);
-    for (const struct exporter *const *e = all_exporters; *e; e++)
-        page_row(page, (const char *[]){(*e)->name, (*e)->brief});
+    static const char *const names[] = {"format", "forms (--as)", "what it is"};
+    page_columns(page, names, 3);
+    for (const struct exporter *const *e = all_exporters; *e; e++) {
+        struct text forms = {0};
+        for (size_t i = 0; (*e)->as && (*e)->as[i]; i++)
+            text_printf(&forms, "%s%s", i ? ", " : "", (*e)->as[i]);
+        page_row(page, (const char *[]){(*e)->name, forms.data, (*e)->brief});
+        text_free(&forms);
+    }
 }
 
 static void metric_rows(struct page *page, const char *who, const struct metric *metrics) {

@@ -26,7 +26,9 @@ static int replay_main(int argc, char **argv) {
                                            .stored = stored};
         code = run_main(&a, &request);
     } else {
-        err_set(&err, ERR_INPUT, "%s holds no protocol", a.words[0]);
+        const char *from = tables_meta(stored, "imported_from");
+        err_set(&err, ERR_INPUT, "%s %s%s", a.words[0],
+                *from ? "holds no protocol: it was imported from " : "holds no protocol", from);
         code = command_fail(&err);
     }
     tables_close(&stored);

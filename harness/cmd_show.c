@@ -62,7 +62,8 @@ static int show_as(const struct exporter *format, const char *path) {
     struct text out = {0}, lost = {0};
     struct err err = {0};
     int code = EXIT_OK;
-    if (store_read(&tables, path, NULL, &err) || format->write(tables, &out, &lost, &err))
+    if (store_read(&tables, path, NULL, &err) ||
+        exporter_write(format, tables, NULL, &out, &lost, &err))
         code = command_fail(&err);
     else if (out.len)
         fwrite(out.data, 1, out.len, stdout);

@@ -130,6 +130,11 @@ static void point_rows(const struct protocol *p, struct tables *tables) {
         table_set_text(t, row, "device", point->device->name);
         table_set_text(t, row, "requested", requested.data);
         table_set_f64(t, row, "live_bytes", (double)plan_live_bytes(&point->plan));
+        if (point->has_model) {
+            int64_t scales = 0, weights = model_weight_bytes(&point->config, &scales);
+            table_set_i64(t, row, "model_parameters", model_parameters(&point->config.shape));
+            table_set_i64(t, row, "model_bytes", weights + scales);
+        }
         table_set_text(t, row, "binding", dtype_names[point->plan.binding_type]);
         head_ledger(t, row, &point->plan);
         for (size_t k = 0; k < p->n_swept; k++) {

@@ -187,6 +187,8 @@ bool topic_page(const char *kind, const char *word, struct text *out) {
         if (strcmp(e->name, word) || !(any || !strcmp(kind, "format"))) continue;
         text_printf(out, "format %s: %s\n  bench export FILE --format %s\n", e->name, e->brief,
                     e->name);
+        for (size_t i = 1; e->as && e->as[i]; i++)
+            text_printf(out, "  bench export FILE --format %s --as %s\n", e->name, e->as[i]);
         return true;
     }
     if ((any || !strcmp(kind, "metric")) && metric_pages(word, out)) return true;

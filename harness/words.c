@@ -44,6 +44,8 @@ const struct word all_words[] = {
     {"kernels_untraced", "A profiled visit on a GPU has no kernels in its file, or not all.",
      WORD_FLAG},
     {"ranges_lost", "A profiled visit had more ranges than are kept.", WORD_FLAG},
+    {"aggregates", "Imported: its file gives averages, not the times that they are averages of.",
+     WORD_FLAG},
     {"point", "One row: a case and one value of each axis.", WORD_TERM},
     {"visit", "One stay at a point: prepare, warm up, sample, compare the output.", WORD_TERM},
     {"round",

@@ -16,9 +16,10 @@ static void cell(struct text *out, const char *value) {
     text_puts(out, "\"");
 }
 
-static int write(const struct tables *ts, struct text *out, struct text *lost, struct err *err) {
+static int write(const struct tables *ts, const char *as, struct text *out, struct text *lost,
+                 struct err *err) {
     static const struct long_style style = {",", "\r\n", cell};
-    (void)err;
+    (void)as, (void)err;
     long_rows(ts, &style, out);
     long_lost(ts, "csv", lost);
     return 0;

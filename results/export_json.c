@@ -54,6 +54,10 @@ static void array(struct text *out, const struct tables *ts, const char *name) {
 static void null_reason(struct text *out, const struct table *t, int64_t row) {
     struct text why = {0};
     int64_t n = table_int(t, row, "n");
+    if (table_int(t, row, "n_rounds") == I64_NONE) { /* of an import */
+        text_puts(out, ", \"null_reason\": \"its file gives averages only\"");
+        return;
+    }
     if (n == 1) text_puts(&why, "stddev: one value");
     if (n > 1 && isnan(table_real(t, row, "stddev"))) text_puts(&why, "stddev: exact");
     if (isnan(table_real(t, row, "ci_lo")))
@@ -108,11 +112,12 @@ static void points(struct text *out, const struct tables *ts) {
     text_puts(out, table_rows(t) ? "\n  ]" : "]");
 }
 
-static int write(const struct tables *ts, struct text *out, struct text *lost, struct err *err) {
+static int write(const struct tables *ts, const char *as, struct text *out, struct text *lost,
+                 struct err *err) {
     static const char *const arrays[] = {"protocol", "environment", "ceilings", "phases",
                                          "metrics",  "visits",      "fits",     "published"};
     const struct table *meta = tables_peek(ts, "meta");
-    (void)err;
+    (void)as, (void)err;
     text_puts(out, "{\n  \"format\": 1,\n  \"meta\": {");
     for (int64_t r = 0, any = 0; r < table_rows(meta); r++) {
         const char *key = table_text(meta, r, "key");

@@ -7,9 +7,10 @@
 #include "results/show.h"
 #include "results/show_parts.h"
 
-static int write(const struct tables *ts, struct text *out, struct text *lost, struct err *err) {
+static int write(const struct tables *ts, const char *as, struct text *out, struct text *lost,
+                 struct err *err) {
     struct text head = {0};
-    (void)err;
+    (void)as, (void)err;
     show_head(ts, &head);
     size_t title = strcspn(head.data, "\n");
     text_printf(out, "## %.*s\n\n%s", (int)title, head.data,

@@ -15,9 +15,10 @@ static void cell(struct text *out, const char *value) {
         }
 }
 
-static int write(const struct tables *ts, struct text *out, struct text *lost, struct err *err) {
+static int write(const struct tables *ts, const char *as, struct text *out, struct text *lost,
+                 struct err *err) {
     static const struct long_style style = {"\t", "\n", cell};
-    (void)err;
+    (void)as, (void)err;
     long_rows(ts, &style, out);
     long_lost(ts, "tsv", lost);
     return 0;

@@ -11,7 +11,7 @@
 
 const struct column store_schema[] = {
     T("meta", "key",
-      "attribute of the file's root: tool, tool_version, created, seed, protocol_name, title, question, complete, quick, profile, workers, control_drift"),
+      "attribute of the file's root: tool, tool_version, created, seed, protocol_name, title, question, complete, quick, profile, workers, control_drift, imported_from, imported_files, imported_digest"),
     T("meta", "value", "its text"),
 
     T("protocol", "scope", "'protocol' or the point's index: which facts the line belongs to"),
@@ -67,6 +67,8 @@ const struct column store_schema[] = {
       "allocator: peak live set over the point's visits, the witness apart"),
     T("points", "peak_site", "name of the allocation at the peak"),
     T("points", "peak_phase", "phase at the peak, as memory.phase"),
+    I("points", "model_parameters", "", "parameters of the shape; none without a model"),
+    I("points", "model_bytes", "byte", "its weights and their scales, as they are kept"),
     T("points", "binding", "element type whose peak bounds the arithmetic"),
     T("points", "bound",
       "the ceiling that is met first: bandwidth or compute; empty where a ceiling was not measured"),
@@ -165,6 +167,15 @@ const struct column store_schema[] = {
     F("summary", "lag1", "", "lag-1 autocorrelation, median of the visits"),
     F("summary", "drift", "",
       "relative slope of the visit means over the rounds, last against first"),
+
+    I("given", "point", "",
+      "index of a point that an import made without samples: what its file says of it"),
+    T("given", "metric", "name"),
+    T("given", "unit", "unit"),
+    I("given", "n", "", "values behind it; none where the file does not say"),
+    F("given", "mean", "", "as given"),
+    F("given", "stddev", "", "as given; NaN where it is not"),
+    F("given", "median", "", "as given; NaN where it is not"),
 
     I("memory", "visit", "", "index of the visit (first round only)"),
     I("memory", "t_ns", "ns", "since the visit began"),

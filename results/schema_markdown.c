@@ -24,6 +24,7 @@ static const struct {
     {"marks", "Moments within an execution: tokens, and where a phase begins."},
     {"values", "What a workload or a probe reported after a visit."},
     {"summary", "One row a point and metric; rows without numbers have none."},
+    {"given", "Averages that an import found without the times behind them."},
     {"memory", "Every allocation and release on the device."},
     {"ranges", "Named ranges of profiled passes."},
     {"kernels", "GPU kernels by the range that launched them, of profiled visits."},

@@ -68,6 +68,7 @@ static bool judge_visits(struct work_in_progress *w, int64_t point) {
     }
     text_free(&w->state_reason);
     const char *state = "ok";
+    if (!n && given_has(w->ts, point)) return true;
     if (!all && wrong_row < 0) { /* refused before the run, or never reached */
         const char *was = table_text(w->points, point, "state");
         if (severity(was) > severity("implausible")) return false;
@@ -455,6 +456,7 @@ static void reason_set(struct work_in_progress *w, int64_t point) {
 static void point_compute(struct work_in_progress *w, int64_t point, struct series *times) {
     int64_t visits;
     summary_visits(&w->x, point, &visits);
+    if (!visits && given_has(w->ts, point)) given_emit(w->ts, point);
     if (!visits) return;  /* its state and reason stand already */
     text_free(&w->flags); /* of the point before */
     text_free(&w->flag_reasons);

@@ -77,6 +77,11 @@ struct text;
 void ceilings_judge(const struct summary_index *, int64_t point, const struct series *times,
                     struct text *reason);
 
+/* Averages that an import brought for a point without visits: whether there are any, and their rows
+   in summary, with the flag that says so. */
+bool given_has(const struct tables *, int64_t point);
+void given_emit(struct tables *, int64_t point);
+
 /* A key of a point: a column, its fact, else the protocol's; "" if absent. Text valid until the
  * next call with the same out. */
 const char *summary_key(const struct tables *, int64_t point, const char *key, struct text *out);

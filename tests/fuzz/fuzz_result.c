@@ -24,7 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         analyses_run(tables, &err);
         show_tables(tables, &options, &out);
         summary_exit(tables);
-        for (int i = 0; all_exporters[i]; i++) all_exporters[i]->write(tables, &out, &out, &err);
+        for (int i = 0; all_exporters[i]; i++) {
+            exporter_write(all_exporters[i], tables, NULL, &out, &out, &err);
+            for (const char *const *as = all_exporters[i]->as; as && *as; as++)
+                exporter_write(all_exporters[i], tables, *as, &out, &out, &err);
+        }
         const char *const *kinds = plot_kinds(tables);
         for (int i = 0; kinds[i]; i++) plot_ascii(tables, kinds[i], 80, 12, &out, &err);
         tables_pack(tables, &out);

@@ -10,6 +10,7 @@ for folder in protocols protocols/models; do
     ls "$prefix/share/bench/$folder/"*.toml >/dev/null || exit 1
 done
 ls "$prefix/share/bench/plots/"*.gp >/dev/null
+grep -q '^\.TH BENCH 1' "$prefix/share/man/man1/bench.1"
 "$prefix/bin/bench" list protocols >listed
 for file in "$SOURCE_DIR"/protocols/*.toml; do
     name=${file##*/}

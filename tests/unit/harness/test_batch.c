@@ -132,9 +132,14 @@ static void whole_path_has_64_bits(void **state) {
     assert_true(fabs(summary_get(back, 0, "time", "min") - 1e-9) < 1e-15);
     for (int i = 0; all_exporters[i]; i++) {
         struct text out = {0}, lost = {0};
-        assert_int_equal(all_exporters[i]->write(back, &out, &lost, &err), 0);
-        const bool table = !strcmp(all_exporters[i]->name, "md"); /* 0.002 ns, for people */
-        if (!strstr(out.data, table ? "0.002000" : "e-09") && !strstr(out.data, "e-9"))
+        int code = exporter_write(all_exporters[i], back, NULL, &out, &lost, &err);
+        const char *name = all_exporters[i]->name;
+        const char *ms = !strcmp(name, "md")       ? "0.002000" /* ns, for people */
+                         : !strcmp(name, "gbench") ? "\"real_time\": 0.00199999" /* ns */
+                                                   : "e-09";
+        /* Formats of language models have no place for the row, and say it. */
+        if (code) assert_non_null(strstr(lost.data, "leaves out 1 row"));
+        if (!code && !strstr(out.data, ms) && !strstr(out.data, "e-9"))
             fail_msg("%s lost the time:\n%s", all_exporters[i]->name, out.data);
         text_free(&out);
         text_free(&lost);

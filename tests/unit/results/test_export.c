@@ -18,6 +18,7 @@
 #include "results/export.h"
 #include "tests/support/german.h"
 #include "tests/support/result_example.h"
+#include "tests/support/synthetic.h"
 
 static char *exported(const struct tables *ts, const char *format, char **lost_lines) {
     const struct exporter *e = exporter_find(format);
@@ -25,7 +26,7 @@ static char *exported(const struct tables *ts, const char *format, char **lost_l
     struct err err = {0};
     assert_non_null(e);
     assert_string_equal(e->name, format);
-    assert_int_equal(e->write(ts, &out, &lost, &err), 0);
+    assert_int_equal(exporter_write(e, ts, NULL, &out, &lost, &err), 0);
     assert_true(utf8_valid(out.data, out.len));
     char *said = text_take(&lost);
     if (lost_lines)
@@ -322,8 +323,8 @@ static void nothing_at_all(void **state) {
         struct err err = {0};
         assert_true(*(*e)->name && *(*e)->brief);
         assert_ptr_equal(exporter_find((*e)->name), *e);
-        assert_int_equal((*e)->write(ts, &out, &lost, &err), 0);
-        assert_true(out.len > 0);
+        assert_int_equal(exporter_write(*e, ts, NULL, &out, &lost, &err), 0);
+        assert_non_null(out.data); /* a format of lines has none, but is a text */
         text_free(&out);
         text_free(&lost);
     }
@@ -336,22 +337,198 @@ static void nothing_at_all(void **state) {
     tables_close(&ts);
 }
 
+/* A result whose rows every format of a language model's tests can hold, and whose names none of
+ * them can be careless with. */
+static struct tables *language_model(void) {
+    struct tables *ts = tables_create();
+    int64_t p = synthetic_point(ts, HOSTILE, "batch=1", 1e6, 1e6);
+    struct table *points = tables_get(ts, "points"), *facts = tables_get(ts, "protocol");
+    static const char *const given[][2] = {{"model.shape", HOSTILE},   {"model.type", "bf16"},
+                                           {"model.kv_type", "it's"},  {"workload.batch", "1"},
+                                           {"workload.prompt", "8"},   {"workload.tokens", "3"},
+                                           {"workload.mode", "cached"}};
+    table_set_text(points, p, "workload", "generate");
+    table_set_i64(points, p, "model_bytes", 4611686018427387905);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        int64_t row = table_add(facts, 1);
+        table_set_text(facts, row, "scope", "0");
+        table_set_text(facts, row, "key", given[i][0]);
+        table_set_text(facts, row, "value", given[i][1]);
+    }
+    static const char *const parts[] = {"prefill", "decode"};
+    static const double shares[] = {0.5, 0.5};
+    synthetic_rounds(ts, p, 2, 1.5, 0.01, 7);
+    synthetic_parts(ts, p, parts, shares, 2);
+    struct table *phases = tables_get(ts, "phases");
+    table_set_i64(phases, 1, "marks", 1);
+    return ts;
+}
+
+/* All of it in one text, form by form. */
+static char *all_forms(const struct tables *ts, const struct exporter *e) {
+    struct text out = {0}, lost = {0};
+    struct err err = {0};
+    for (const char *const *as = e->as; as && *as; as++)
+        exporter_write(e, ts, *as, &out, &lost, &err); /* some rows fit into none */
+    exporter_write(e, ts, NULL, &out, &lost, &err);
+    assert_true(utf8_valid(out.data, out.len));
+    text_free(&lost);
+    return text_take(&out);
+}
+
 static void any_locale(void **state) {
     (void)state;
-    static const char *const formats[] = {"csv", "tsv", "json", "md"};
-    struct tables *ts = result_example();
-    char *here[4];
-    for (int i = 0; i < 4; i++) here[i] = exported(ts, formats[i], NULL);
-    bool german = german_begin();
-    for (int i = 0; i < 4; i++) {
-        char *there = exported(ts, formats[i], NULL);
-        assert_string_equal(here[i], there);
-        free(there);
-        free(here[i]);
+    struct tables *examples[] = {result_example(), language_model()};
+    bool german = false;
+    for (size_t k = 0; k < 2; k++) {
+        for (const struct exporter *const *e = all_exporters; *e; e++) {
+            char *here = all_forms(examples[k], *e);
+            german = german_begin();
+            char *there = all_forms(examples[k], *e);
+            german_end();
+            assert_string_equal(here, there);
+            free(there);
+            free(here);
+        }
+        tables_close(&examples[k]);
+    }
+    if (!german) skip();
+}
+
+static void forms(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    struct text out = {0}, lost = {0};
+    struct err err = {0};
+    const struct exporter *e = exporter_find("llama-bench");
+    assert_int_equal(exporter_write(e, ts, "jsno", &out, &lost, &err), ERR_INPUT);
+    assert_string_equal(err.text,
+                        "llama-bench has no form 'jsno'; did you mean 'json'? (it has json, "
+                        "jsonl, csv, sql, md)");
+    assert_int_equal(exporter_write(exporter_find("csv"), ts, "json", &out, &lost, &err),
+                     ERR_INPUT);
+    assert_string_equal(err.text, "csv has one form only: --as 'json' does not apply");
+    assert_int_equal(out.len, 0);
+    text_free(&out);
+    text_free(&lost);
+    tables_close(&ts);
+}
+
+/* Every line of these is strict JSON; a name comes back as it was; all digits of an int stay. */
+static void foreign_json_is_strict(void **state) {
+    (void)state;
+    struct tables *ts = language_model();
+    static const struct {
+        const char *format, *as;
+        bool lines;
+    } rows[] = {{"llama-bench", "json", false},
+                {"llama-bench", "jsonl", true},
+                {"gbench", NULL, false},
+                {"vllm", "latency", true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct text out = {0}, lost = {0};
+        struct err err = {0};
+        assert_int_equal(
+            exporter_write(exporter_find(rows[i].format), ts, rows[i].as, &out, &lost, &err), 0);
+        char *rest = out.data;
+        int n = 0;
+        for (char *line = rows[i].lines ? strsep(&rest, "\n") : rest; line && *line; n++) {
+            cJSON_Delete(read_json(line));
+            line = rows[i].lines ? strsep(&rest, "\n") : NULL;
+        }
+        assert_int_equal(n, 1);
+        text_free(&out);
+        text_free(&lost);
+    }
+    char *text = exported(ts, "llama-bench", NULL);
+    cJSON *json = read_json(text);
+    const char *type = get(cJSON_GetArrayItem(json, 0), "model_type")->valuestring;
+    assert_string_equal(type, HOSTILE " bf16");
+    assert_non_null(strstr(text, "\"model_size\": 4611686018427387905"));
+    cJSON_Delete(json);
+    free(text);
+    tables_close(&ts);
+}
+
+/* One execution has no deviation: null, and no '\xc2\xb1 0.00'. */
+static void one_execution(void **state) {
+    (void)state;
+    struct tables *ts = language_model();
+    table_cut(tables_get(ts, "visits"), 1);
+    table_cut(tables_get(ts, "samples"), 1);
+    table_cut(tables_get(ts, "marks"), 2);
+    struct text out = {0}, lost = {0};
+    struct err err = {0};
+    const struct exporter *e = exporter_find("llama-bench");
+    assert_int_equal(exporter_write(e, ts, "json", &out, &lost, &err), 0);
+    assert_non_null(strstr(out.data, "\"stddev_ns\": null"));
+    assert_non_null(strstr(out.data, "\"stddev_ts\": null"));
+    assert_non_null(strstr(lost.data, "1 row of one execution has no deviation"));
+    out.len = 0;
+    assert_int_equal(exporter_write(e, ts, "md", &out, &lost, &err), 0);
+    assert_non_null(strstr(out.data, "| pp8+tg2 |"));
+    assert_null(strstr(out.data, "\xc2\xb1"));
+    out.len = 0;
+    assert_int_equal(exporter_write(e, ts, "sql", &out, &lost, &err), 0);
+    assert_non_null(strstr(out.data, ", NULL);"));
+    assert_non_null(strstr(out.data, "'it''s'"));
+    text_free(&out);
+    text_free(&lost);
+    tables_close(&ts);
+}
+
+/* A bar in a name ends no cell. */
+static void foreign_md_is_a_table(void **state) {
+    (void)state;
+    static const char *const formats[] = {"llama-bench", "llama-batched-bench"};
+    struct tables *ts = language_model();
+    for (size_t i = 0; i < 2; i++) {
+        struct text out = {0}, lost = {0};
+        struct err err = {0};
+        assert_int_equal(exporter_write(exporter_find(formats[i]), ts, "md", &out, &lost, &err), 0);
+        char *rest = out.data;
+        int bars = 0, lines = 0;
+        for (char *line; (line = strsep(&rest, "\n")) && *line == '|'; lines++) {
+            if (!bars) bars = count(line, '|');
+            assert_int_equal(count(line, '|'), bars);
+        }
+        assert_int_equal(lines, 3);
+        text_free(&out);
+        text_free(&lost);
     }
     tables_close(&ts);
-    if (!german) skip();
-    german_end();
+}
+
+/* Rows whose state lets them have no numbers have none in any format. */
+static void no_state_no_number(void **state) {
+    (void)state;
+    static const char *const states[] = {"wrong", "skipped", "oom", "timeout", "failed"};
+    for (size_t i = 0; i < 5; i++) {
+        struct tables *ts = language_model();
+        table_set_text(tables_get(ts, "points"), 0, "state", states[i]);
+        for (const struct exporter *const *e = all_exporters; *e; e++) {
+            for (const char *const *as = (*e)->as; as && *as; as++) {
+                struct text out = {0}, lost = {0};
+                struct err err = {0};
+                assert_int_equal(exporter_write(*e, ts, *as, &out, &lost, &err), ERR_INPUT);
+                assert_non_null(strstr(err.text, "no row of this result fits into"));
+                assert_null(strstr(out.data, "bf16"));
+                assert_non_null(strstr(lost.data, "leaves out 1 row"));
+                text_free(&out);
+                text_free(&lost);
+            }
+        }
+        char *text = exported(ts, "gbench", NULL);
+        cJSON *json = read_json(text);
+        const cJSON *row = cJSON_GetArrayItem(get(json, "benchmarks"), 0);
+        assert_true(cJSON_IsTrue(get(row, "error_occurred")));
+        assert_null(cJSON_GetObjectItem(row, "real_time"));
+        assert_null(cJSON_GetObjectItem(row, "iterations"));
+        assert_null(cJSON_GetObjectItem(row, "cpu_time"));
+        cJSON_Delete(json);
+        free(text);
+        tables_close(&ts);
+    }
 }
 
 int main(void) {
@@ -363,6 +540,11 @@ int main(void) {
         cmocka_unit_test(md_is_a_table),
         cmocka_unit_test(nothing_at_all),
         cmocka_unit_test(any_locale),
+        cmocka_unit_test(forms),
+        cmocka_unit_test(foreign_json_is_strict),
+        cmocka_unit_test(one_execution),
+        cmocka_unit_test(foreign_md_is_a_table),
+        cmocka_unit_test(no_state_no_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
