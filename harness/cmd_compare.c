@@ -8,16 +8,13 @@
 #include "harness/gate_files.h"
 
 static const struct flag flags[] = {
-    {"--old", NULL, "FILE", "What to compare", "a run of the old side; may be given several times",
-     true},
-    {"--new", NULL, "FILE", "What to compare", "a run of the new side; may be given several times",
-     true},
+    {"--old", NULL, "FILE", "What to compare", "a run of the old side", true},
+    {"--new", NULL, "FILE", "What to compare", "a run of the new side", true},
     {"--metric", "-m", "METRIC", "What to compare", "instead of time", false},
     {"--rows", NULL, "KEY=VALUE,...", "What to compare", "only these rows: workload.batch=1",
      false},
     {"--across", NULL, "FACT", "What to compare",
-     "a fact that may differ, as cpu.model, or cpu for all of them; may be given several times",
-     true},
+     "a fact that may differ, as cpu.model, or cpu for all of them", true},
     {"--set", NULL, "gate.KEY=VALUE", "What to compare", "a key of [gate]: bench help section gate",
      true},
     {"--format", "-f", "FORMAT", "Output", "text (default), md, json, junit", false},
@@ -57,7 +54,7 @@ static int compare_main(int argc, char **argv) {
                                 .across = across,
                                 .n_across = arguments_of(&a, "--across", across, 128),
                                 .facts = gate_files_facts};
-    gate_files_same(g, &old, &new);
+    if (gate_files_same(g, &old, &new, &err)) goto fail;
     say_runs(g, &old, &new);
     if (sides_gate(&sides, g, &err) || gate_files_write(&a, format, g, &err)) goto fail;
     code = gate_exit(g);

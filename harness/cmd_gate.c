@@ -10,15 +10,12 @@
 #include "harness/gate_files.h"
 
 static const struct flag flags[] = {
-    {"--old", NULL, "FILE", "What to judge", "a run of the old side; may be given several times",
-     true},
-    {"--new", NULL, "FILE", "What to judge", "a run of the new side; may be given several times",
-     true},
+    {"--old", NULL, "FILE", "What to judge", "a run of the old side", true},
+    {"--new", NULL, "FILE", "What to judge", "a run of the new side", true},
     {"--metric", "-m", "METRIC", "What to judge", "instead of gate.metric", false},
     {"--rows", NULL, "KEY=VALUE,...", "What to judge", "only these rows: workload.batch=1", false},
     {"--across", NULL, "FACT", "What to judge",
-     "a fact that may differ, as cpu.model, or cpu for all of them; may be given several times",
-     true},
+     "a fact that may differ, as cpu.model, or cpu for all of them", true},
     {"--set", NULL, "gate.KEY=VALUE", "What to judge", "a key of [gate]: bench help section gate",
      true},
     {"--from-history", NULL, "FILE", "How to judge",
@@ -126,9 +123,9 @@ static int judge(const struct arguments *a, const char *format, struct gate_file
                                 .across = across,
                                 .n_across = arguments_of(a, "--across", across, 128),
                                 .facts = gate_files_facts};
-    gate_files_same(g, old, new);
+    code = gate_files_same(g, old, new, err);
     gate_files_note(g, &old->items[0], &new->items[0]);
-    code = check_accepted(a, g, old, err);
+    if (!code) code = check_accepted(a, g, old, err);
     if (!code) code = sides_gate(&sides, g, err);
     if (!code) code = gate_files_write(a, format, g, err);
     if (code) goto out;

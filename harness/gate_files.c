@@ -171,15 +171,23 @@ static bool same_file(const char *a, const char *b) {
            !strcmp(one, other);
 }
 
-void gate_files_same(struct gate *g, const struct gate_files *old, const struct gate_files *new) {
-    const size_t n = old->n + new->n;
-    for (size_t i = 1; i < n; i++)
-        for (size_t k = 0; k < i; k++) {
-            const struct gate_files *of = i < old->n ? old : new, *other = k < old->n ? old : new;
-            const char *a = of->items[i < old->n ? i : i - old->n].name;
-            const char *b = other->items[k < old->n ? k : k - old->n].name;
-            if (same_file(a, b)) gate_note(g, "%s and %s are the same result", b, a);
-        }
+int gate_files_same(struct gate *g, const struct gate_files *old, const struct gate_files *new,
+                    struct err *err) {
+    const struct gate_files *sides[] = {old, new};
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 1; i < sides[side]->n; i++)
+            for (size_t k = 0; k < i; k++) {
+                const char *a = sides[side]->items[k].name, *b = sides[side]->items[i].name;
+                if (same_file(a, b))
+                    return err_set(err, ERR_INPUT,
+                                   "%s and %s are the same result: it is one run, not two", a, b);
+            }
+    for (size_t i = 0; i < old->n; i++)
+        for (size_t k = 0; k < new->n; k++)
+            if (same_file(old->items[i].name, new->items[k].name))
+                gate_note(g, "%s and %s are the same result", old->items[i].name,
+                          new->items[k].name);
+    return 0;
 }
 
 /* --- output --- */

@@ -25,8 +25,10 @@ int gate_files_settings(const struct arguments *, const struct sides_file *old,
                         struct gate_settings *, struct arena *, struct err *);
 /* Says in a note where [gate] of a new file differs from the old one's. */
 void gate_files_note(struct gate *, const struct sides_file *old, const struct sides_file *new);
-/* Says so where the same result stands on both sides, or twice on one. */
-void gate_files_same(struct gate *, const struct gate_files *old, const struct gate_files *new);
+/* Says so where the same result stands on both sides; ERR_INPUT where it stands twice on one, which
+   would make two runs of one and nothing differ between them. */
+int gate_files_same(struct gate *, const struct gate_files *old, const struct gate_files *new,
+                    struct err *);
 /* Facts of the protocol that two files must share, with what a file without them takes. */
 extern const struct sides_fact gate_files_facts[];
 

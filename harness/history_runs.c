@@ -137,11 +137,12 @@ int runs_read(struct runs_set *s, struct gate_files *f, const struct gate_settin
     qsort(f->items, f->n, sizeof *f->items, by_time);
     s->runs = arena_alloc(s->arena, (f->n + 1) * sizeof *s->runs);
     const struct sides_file *newest = &f->items[f->n - 1];
+    s->machine = arena_text(s->arena, rows_environment(newest->tables, "cpu.model"));
     const enum better better = direction_of(newest->tables, s->metric, settings);
     s->sign = better == BETTER_HIGHER ? -1 : 1;
     for (size_t i = 0; i < f->n; i++) {
-        if (!sides_comparable(newest->tables, f->items[i].tables, across, n_across, why,
-                              sizeof why)) {
+        if (!sides_comparable(newest->tables, f->items[i].tables, gate_files_facts, across,
+                              n_across, why, sizeof why)) {
             char sentence[600];
             snprintf(sentence, sizeof sentence, "left out: %.200s (%s)", f->items[i].name, why);
             note(s, sentence);
@@ -208,12 +209,9 @@ static void put_row(const struct runs_set *s, const struct runs_row *r, size_t w
         text_printf(out, "%zu runs since the anchor, %d are needed", r->n - r->anchor,
                     2 * HISTORY_SEGMENT);
     } else {
-        text_printf(out, "%+.1f %%", 100 * expm1(r->drift));
-        text_pad(out, width + 43);
+        text_printf(out, "%+.1f %%, p %.4f", 100 * expm1(r->drift), r->drift_p);
         if (runs_drifted(s, r))
-            text_puts(out, s->sign * r->drift > 0 ? "slower" : "faster");
-        else
-            text_puts(out, "steady");
+            text_printf(out, "  %s", s->sign * r->drift > 0 ? "slower" : "faster");
     }
     text_puts(out, "\n");
     for (size_t i = 0; i < r->n_steps; i++) {
@@ -274,6 +272,10 @@ struct tables *runs_plot(const struct runs_set *s) {
         table_set_text(meta, row, "key", meta_keys[i]);
         table_set_text(meta, row, "value", title);
     }
+    struct table *environment = tables_get(ts, "environment");
+    const int64_t fact = table_add(environment, 1);
+    table_set_text(environment, fact, "key", "cpu.model");
+    table_set_text(environment, fact, "value", s->machine);
     table_column(t, "series", COL_I64, "", "");
     table_column(t, "run", COL_I64, "", "");
     table_column(t, "ratio", COL_F64, "", "");

@@ -25,8 +25,8 @@ struct runs_row {
 };
 struct runs_set {
     struct arena *arena;
-    const char *metric;
-    double sign; /* +1: more is slower */
+    const char *metric, *machine; /* machine: of the newest run */
+    double sign;                  /* +1: more is slower */
     double tolerance;
     struct runs_run *runs; /* (n_runs) by time */
     size_t n_runs;

@@ -9,6 +9,7 @@ set xlabel 'run, in order of time'
 set ylabel 'over the first run'
 set key bottom left maxrows 2 at screen 0.10, screen 0.06
 set arrow 99 from graph 0, first 1 to graph 1, first 1 nohead lc rgb '#404040' lw 0.8 back
-label_of(i) = system(sprintf("awk -F'\t' 'NR==1{for(k=1;k<=NF;k++){if($k==\"series\")s=k;if($k==\"label\")l=k}} NR>1&&$s==%d{print $l;exit}' points.tsv", i))
-plot for [i = 1:n] 'points.tsv' using (column('series') == i ? column('run') : NaN):(column('ratio')) with linespoints ls (i - 1) % 8 + 1 ps 0.5 title label_of(i), \
+array name[n]
+do for [i = 1:n] { name[i] = ''; stats 'points.tsv' using (int(column('series')) == i ? (name[i] = stringcolumn('label'), 1) : 0) nooutput }
+plot for [i = 1:n] 'points.tsv' using (column('series') == i ? column('run') : NaN):(column('ratio')) with linespoints ls (i - 1) % 8 + 1 ps 0.5 title name[i], \
      for [i = 1:n] 'points.tsv' using (column('series') == i ? column('run') : NaN):(column('step')) with points ls (i - 1) % 8 + 1 ps 2 notitle

@@ -12,12 +12,12 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "results/evalue.h"
+#include "results/gate_parts.h"
 #include "results/stats.h"
 
 const char *const gate_verdict_names[N_GATE_VERDICTS] = {
     "pass", "faster", "slower", "undecided", "blind", "incomparable", "missing", "new", "state"};
 
-#define POWER 0.95
 enum {
     MOST_ROUNDS = 100000, /* beyond which nobody waits */
     GAIN_ROUNDS = 12      /* in which a row that passes may show that it is faster */
@@ -85,6 +85,9 @@ size_t gate_add(struct gate *g, const struct gate_row *row) {
     r->unit = kept(g, row->unit);
     r->state = kept(g, row->state);
     r->flags = kept(g, row->flags);
+    if (g->repeats)
+        r->flags =
+            arena_printf(g->arena, "%s%sretried %d", r->flags, *r->flags ? " " : "", g->repeats);
     r->incomparable = kept(g, row->incomparable);
     r->why = kept(g, row->why);
     r->reason = "";
@@ -122,28 +125,6 @@ void gate_note(struct gate *g, const char *fmt, ...) {
     g->notes[g->n_notes++] = arena_text(g->arena, sentence);
 }
 
-void gate_side_add(struct gate_side *side, const double *values, size_t n) {
-    double *logs = must_alloc((n + 1) * sizeof *logs);
-    size_t m = 0;
-    for (size_t i = 0; i < n; i++)
-        if (values[i] > 0 && isfinite(values[i])) logs[m++] = log(values[i]);
-    if (m) {
-        /* Runs weigh the same: between them lies more than within. Welford's step keeps the
-           spread of their means, in `between` as a sum of squares until it is asked for. */
-        const double mean = stats_mean(logs, m), s = stats_stddev(logs, m);
-        const double k = (double)++side->runs, d = mean - side->mean;
-        const double squares = side->runs > 2 ? side->between * side->between * (k - 2) : 0;
-        side->mean += d / k;
-        side->between =
-            side->runs > 1 ? sqrt((squares + d * (mean - side->mean)) / (k - 1)) : (double)NAN;
-        const double own = m > 1 ? s * s / (double)m : 0;
-        side->variance = (side->variance * (k - 1) * (k - 1) + own) / (k * k);
-        side->df += m > 1 ? (double)(m - 1) : 0;
-        side->rounds += m;
-    }
-    free(logs);
-}
-
 double gate_ln_bound(const struct gate *g) {
     size_t m = 0;
     for (size_t i = 0; i < g->n_rows; i++) m += !g->rows[i].exact;
@@ -165,7 +146,7 @@ const char *gate_word(const struct gate_row *r) {
 /* --- judging --- */
 
 /* y counts as slower where the metric grows, or falls if more of it is better. */
-static double sign_of(const struct gate *g, const struct gate_row *r) {
+double gate_sign(const struct gate *g, const struct gate_row *r) {
     if (g->settings.direction != GATE_AUTO && !r->exact)
         return g->settings.direction == GATE_HIGHER ? -1 : 1;
     return r->better == BETTER_HIGHER ? -1 : 1;
@@ -185,10 +166,14 @@ static void numbers(const struct gate_row *r, struct text *t) {
                 r->unit);
 }
 
-static void finish(struct gate *g, struct gate_row *r, struct text *t) {
+void gate_finish(struct gate *g, struct gate_row *r, struct text *t) {
     if (*r->why && (r->verdict != GATE_PASS || !t->len))
         text_printf(t, "%s%s", t->len ? "; " : "", r->why);
     if (r->shape_changed) text_printf(t, "%sthe shape of the times changed", t->len ? "; " : "");
+    const char *degraded = strcmp(r->state, "degraded") ? "" : "degraded";
+    if (*r->flags || *degraded)
+        text_printf(t, "%sflagged %s%s%s", t->len ? "; " : "", degraded,
+                    *degraded && *r->flags ? " " : "", r->flags);
     r->reason = kept(g, t->data);
     text_free(t);
 }
@@ -256,7 +241,7 @@ static bool settled(struct gate *g, struct gate_row *r) {
     } else {
         return false;
     }
-    finish(g, r, &t);
+    gate_finish(g, r, &t);
     return true;
 }
 
@@ -304,8 +289,8 @@ static void say_undecided(const struct gate_settings *s, enum gate_kind kind, st
     if (r->would_take > r->rounds) text_printf(t, "; would take %zu rounds", r->would_take);
 }
 
-static void say(const struct gate_settings *s, enum gate_kind kind, struct gate_row *r, double sign,
-                double lo, double hi, struct text *t) {
+void gate_say(const struct gate_settings *s, enum gate_kind kind, struct gate_row *r, double sign,
+              double lo, double hi, struct text *t) {
     const double edge = r->verdict == GATE_SLOWER ? lo : hi; /* of z: the one nearer to 0 */
     if (r->verdict == GATE_PASS) return;
     if (r->verdict != GATE_SLOWER && r->verdict != GATE_FASTER) {
@@ -334,7 +319,7 @@ static size_t rounds_left(const struct gate_row *r, const struct gate_settings *
 /* The rounds in which the row took part, up to the look that decided. */
 static void judge_live(struct gate *g, struct gate_row *r, const struct gate_settings *s,
                        double bound, double factor) {
-    const double sign = sign_of(g, r);
+    const double sign = gate_sign(g, r);
     double *z = must_alloc((r->n + 1) * sizeof *z), *d = must_alloc((r->n + 1) * sizeof *d);
     struct text t = {0};
     struct evalue e = {0, NAN, NAN};
@@ -364,80 +349,10 @@ static void judge_live(struct gate *g, struct gate_row *r, const struct gate_set
         const double error = fmax(stats_stddev(d, n), e.s) / sqrt((double)n);
         r->shape_changed = fabs(stats_mean(d, n)) > 3 * error;
     }
-    say(s, g->kind, r, sign, lo, hi, &t);
-    finish(g, r, &t);
+    gate_say(s, g->kind, r, sign, lo, hi, &t);
+    gate_finish(g, r, &t);
     free(z);
     free(d);
-}
-
-/* Standard error of ln(new/old) and its degrees of freedom; NAN where it cannot be known. */
-static double stored_error(const struct gate *g, const struct gate_row *r, double *df,
-                           bool *unknown) {
-    const struct gate_side *a = &r->old_side, *b = &r->new_side;
-    const double within = a->variance + b->variance, stated = g->settings.between_run;
-    const double shares = 1 / (double)a->runs + 1 / (double)b->runs;
-    const double welch =
-        within * within /
-        (a->variance * a->variance / fmax(a->df, 1) + b->variance * b->variance / fmax(b->df, 1));
-    *unknown = false;
-    if (a->runs > 1 && b->runs > 1) { /* the runs themselves are the sample (Welch 1947) */
-        const double va = a->between * a->between / (double)a->runs;
-        const double vb = b->between * b->between / (double)b->runs;
-        const double v = va + vb;
-        *df = v * v / (va * va / (double)(a->runs - 1) + vb * vb / (double)(b->runs - 1));
-        if (!(v > 0)) *df = (double)(a->runs + b->runs - 2);
-        return sqrt(v);
-    }
-    if (r->between > 0) { /* its runs' means have the spread within runs in them */
-        *df = r->between_df;
-        return sqrt(fmax(r->between * r->between * shares, within));
-    }
-    if (stated > 0) {
-        const double v = within + stated * stated * shares;
-        *df = within > 0 ? fmin(welch * v * v / (within * within), 1e6) : 1e6; /* normal, nearly */
-        return sqrt(v);
-    }
-    *unknown = g->kind == GATE_STORED;
-    *df = within > 0 ? welch : a->df + b->df;
-    return a->df > 0 && b->df > 0 ? sqrt(within) : (double)NAN;
-}
-
-static void judge_stored(struct gate *g, struct gate_row *r, double bound) {
-    const struct gate_settings *s = &g->settings;
-    const double sign = sign_of(g, r), z = sign * (r->new_side.mean - r->old_side.mean);
-    const double side = g->kind == GATE_COMPARE ? 0.975 : 1 - exp(-bound) / 2;
-    double df = 1;
-    bool unknown;
-    struct text t = {0};
-    const double error = stored_error(g, r, &df, &unknown);
-    const double q = stats_t_quantile(side, fmax(df, 1)), lo = z - q * error, hi = z + q * error;
-    const double pass =
-        g->kind == GATE_COMPARE ? hi : z + error * stats_t_quantile(0.99, fmax(df, 1));
-    r->rounds = r->old_side.rounds < r->new_side.rounds ? r->old_side.rounds : r->new_side.rounds;
-    r->verdict = GATE_UNDECIDED;
-    r->s = error;
-    r->ratio = exp(sign * z);
-    r->lo = exp(sign > 0 ? lo : -hi);
-    r->hi = exp(sign > 0 ? hi : -lo);
-    if (unknown) {
-        r->between_unknown = true;
-        text_puts(&t, "between-run spread unknown");
-    } else if (isnan(error)) {
-        text_puts(&t, "one round has no interval");
-    } else {
-        r->detectable =
-            (1 + s->tolerance) * exp((q + stats_t_quantile(POWER, fmax(df, 1))) * error) - 1;
-        if (lo > log1p(s->tolerance))
-            r->verdict = GATE_SLOWER;
-        else if (hi < log1p(-s->tolerance))
-            r->verdict = GATE_FASTER;
-        else if (pass < log1p(s->detect))
-            r->verdict = GATE_PASS;
-        else if (g->kind == GATE_STORED && r->detectable > s->detect)
-            r->verdict = GATE_BLIND;
-        say(s, g->kind, r, sign, lo, hi, &t);
-    }
-    finish(g, r, &t);
 }
 
 /* The line over all rows: of each round the trimmed mean over the rows that took part, where four
@@ -451,7 +366,7 @@ static void judge_all(struct gate *g, double bound, double factor) {
         const struct gate_row *r = &g->rows[i];
         if (r->exact || r->verdict > GATE_BLIND) continue;
         most = r->n > most ? r->n : most;
-        if (!rows++) sign = sign_of(g, r);
+        if (!rows++) sign = gate_sign(g, r);
     }
     all->n = 0;
     g->has_all = g->kind == GATE_LIVE && rows > 1;
@@ -460,8 +375,8 @@ static void judge_all(struct gate *g, double bound, double factor) {
         for (size_t i = 0; i < g->n_rows; i++) {
             const struct gate_row *r = &g->rows[i];
             if (r->exact || r->verdict > GATE_BLIND || k >= r->n || isnan(r->y[k])) continue;
-            y[n] = sign_of(g, r) * r->y[k];
-            m[n++] = sign_of(g, r) * r->means[k];
+            y[n] = gate_sign(g, r) * r->y[k];
+            m[n++] = gate_sign(g, r) * r->means[k];
         }
         if (n * 5 < rows * 4 || !n) continue;
         const double mean = stats_mean(m, n), trimmed = evalue_trimmed_mean(y, n, 0.2);
@@ -486,7 +401,7 @@ static void judge_all(struct gate *g, double bound, double factor) {
 void gate_judge(struct gate *g) {
     const double bound = gate_ln_bound(g);
     const double factor =
-        g->kind == GATE_LIVE ? evalue_detectable((size_t)g->settings.rounds, bound, POWER) : 0;
+        g->kind == GATE_LIVE ? evalue_detectable((size_t)g->settings.rounds, bound, GATE_POWER) : 0;
     double sum = 0;
     g->n_geometric = 0;
     for (size_t i = 0; i < g->n_rows; i++) {
@@ -495,7 +410,7 @@ void gate_judge(struct gate *g) {
         if (g->kind == GATE_LIVE)
             judge_live(g, r, &g->settings, bound, factor);
         else
-            judge_stored(g, r, bound);
+            gate_judge_stored(g, r, bound);
         if (!isfinite(r->ratio)) continue;
         sum += log(r->ratio);
         g->n_geometric++;

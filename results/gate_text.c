@@ -215,7 +215,7 @@ void gate_markdown(const struct gate *g, struct text *out) {
     text_puts(out, "## ");
     gate_verdict_line(g, out);
     text_puts(out, "\n\n| row | old ");
-    text_printf(out, "%s| new | new/old | ", *common_unit(g) ? common_unit(g) : "");
+    text_printf(out, "%s%s| new | new/old | ", common_unit(g), *common_unit(g) ? " " : "");
     level_text(g, out);
     text_puts(out, " | rounds | verdict | reason |\n|---|--:|--:|--:|---|--:|---|---|\n");
     for (size_t i = 0; i < g->n_rows; i++) markdown_row(&g->rows[i], out);

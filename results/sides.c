@@ -11,35 +11,15 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "results/rows.h"
+#include "results/sides_parts.h"
 #include "results/stats.h"
 #include "results/summary.h"
-
-struct cell_at {
-    const char *cell;
-    int64_t point;
-};
-struct file { /* one result, ready to be asked */
-    const char *name;
-    const struct tables *tables;
-    struct cell_at *cells; /* (n) sorted by cell */
-    int64_t n;
-    struct rounds rounds; /* of the metric */
-};
-struct state { /* of the whole comparison */
-    const struct sides *sides;
-    struct gate *gate;
-    struct arena *arena;
-    struct file *old, *new, *history;
-    const char *metric;
-    enum better better;
-    char *differ; /* names of facts that differ; "" none */
-};
 
 static int by_cell(const void *a, const void *b) {
     return strcmp(((const struct cell_at *)a)->cell, ((const struct cell_at *)b)->cell);
 }
 
-static int64_t find(const struct file *f, const char *cell) {
+static int64_t find(const struct matched_file *f, const char *cell) {
     const struct cell_at key = {cell, 0};
     const struct cell_at *at =
         f->n ? bsearch(&key, f->cells, (size_t)f->n, sizeof key, by_cell) : NULL;
@@ -52,10 +32,10 @@ static const char *label_of(const struct tables *ts, int64_t point) {
     return *label ? label : table_text(t, point, "workload");
 }
 
-static int open_file(struct state *s, const struct sides_file *from, struct file *f,
+static int open_file(struct matching *s, const struct sides_file *from, struct matched_file *f,
                      struct err *err) {
     const struct table *t = tables_peek(from->tables, "points");
-    *f = (struct file){.name = from->name, .tables = from->tables, .n = table_rows(t)};
+    *f = (struct matched_file){.name = from->name, .tables = from->tables, .n = table_rows(t)};
     if (!f->n) return err_set(err, ERR_INPUT, "%s has no rows", f->name);
     f->cells = arena_alloc(s->arena, (size_t)f->n * sizeof *f->cells);
     for (int64_t i = 0; i < f->n; i++) {
@@ -84,39 +64,25 @@ static void known_metrics(const struct tables *ts, struct text *list) {
     }
 }
 
-static bool has_metric(const struct file *f, const char *metric) {
+static bool has_metric(const struct matched_file *f, const char *metric) {
     if (f->rounds.n) return true;
     for (int64_t i = 0; i < f->n; i++)
         if (isfinite(rows_metric(f->tables, i, metric))) return true;
     return false;
 }
 
-enum better sides_better(const struct tables *ts, const char *metric) {
-    const struct table *t = tables_peek(ts, "metrics");
-    const size_t n = strlen(metric);
-    for (int64_t i = 0; i < table_rows(t); i++) {
-        if (strcmp(table_text(t, i, "name"), metric)) continue;
-        const char *better = table_text(t, i, "better");
-        return !strcmp(better, "lower")    ? BETTER_LOWER
-               : !strcmp(better, "higher") ? BETTER_HIGHER
-                                           : BETTER_NONE;
-    }
-    if (n > 5 && !strcmp(metric + n - 5, "_time")) return BETTER_LOWER; /* of a phase */
-    return n > 5 && !strcmp(metric + n - 5, "_rate") ? BETTER_HIGHER : BETTER_NONE;
-}
-
-static bool any_usable(const struct file *f) {
+static bool any_usable(const struct matched_file *f) {
     for (int64_t i = 0; i < f->n; i++)
         if (rows_usable(f->tables, i)) return true;
     return false;
 }
 
-static int check_metric(struct state *s, struct err *err) {
-    const struct file *files[] = {s->old, s->new};
+static int check_metric(struct matching *s, struct err *err) {
+    const struct matched_file *files[] = {s->old, s->new};
     const size_t counts[] = {s->sides->n_old, s->sides->n_new};
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < counts[side]; i++) {
-            const struct file *f = &files[side][i];
+            const struct matched_file *f = &files[side][i];
             struct text list = {0};
             /* where every row failed the rows say so */
             if (has_metric(f, s->metric) || !any_usable(f)) continue;
@@ -133,124 +99,6 @@ static int check_metric(struct state *s, struct err *err) {
                        "'%s' has no better direction: set gate.direction to lower or higher",
                        s->metric);
     return 0;
-}
-
-/* --- facts --- */
-
-static bool is_prefix(const char *list, const char *key) {
-    const size_t n = strlen(list);
-    return !strncmp(list, key, n) && (!key[n] || key[n] == '.');
-}
-
-/* What belongs to the moment, or is what is being compared. */
-static bool compared(const char *key) {
-    static const char *const others[] = {"load",          "moment",         "memory.free_bytes",
-                                         "build.version", "build.revision", "build.dirty",
-                                         "build.digest"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (is_prefix(others[i], key)) return false;
-    return true;
-}
-
-static bool crossed(const char *const *across, size_t n, const char *key) {
-    for (size_t i = 0; i < n; i++)
-        if (is_prefix(across[i], key)) return true;
-    return false;
-}
-
-static void differs(struct state *s, const char *key, const char *old, const char *new,
-                    const struct file *f) {
-    struct text names = {0};
-    if (!strcmp(old, new)) return;
-    if (crossed(s->sides->across, s->sides->n_across, key)) {
-        gate_note(s->gate, "compared across %s: %.80s, in %s %.80s", key, old, f->name, new);
-        return;
-    }
-    gate_note(s->gate, "%s differs: %.80s, in %s %.80s (--across %s)", key, old, f->name, new, key);
-    if (text_has_word(s->differ, key, strlen(key))) return;
-    text_printf(&names, "%s%s%s", s->differ, *s->differ ? " " : "", key);
-    s->differ = arena_text(s->arena, names.data);
-    text_free(&names);
-}
-
-static bool has_key(const struct table *t, const char *key) {
-    for (int64_t i = 0; i < table_rows(t); i++)
-        if (!strcmp(table_text(t, i, "key"), key)) return true;
-    return false;
-}
-
-/* A fact that one file does not know contradicts nothing: it is said. */
-static void compare_environments(struct state *s, const struct file *a, const struct file *b) {
-    const struct table *x = tables_peek(a->tables, "environment");
-    const struct table *y = tables_peek(b->tables, "environment");
-    struct text absent = {0};
-    for (int side = 0; side < 2; side++) {
-        const struct table *t = side ? y : x, *other = side ? x : y;
-        for (int64_t i = 0; i < table_rows(t); i++) {
-            const char *key = table_text(t, i, "key");
-            if (!compared(key)) continue;
-            if (!has_key(other, key))
-                text_printf(&absent, "%s%s", absent.len ? ", " : "", key);
-            else if (!side)
-                differs(s, key, table_text(t, i, "value"), rows_environment(b->tables, key), b);
-        }
-    }
-    if (absent.len && absent.len < 300)
-        gate_note(s->gate, "not known to one of the files, so not compared: %s", absent.data);
-    text_free(&absent);
-}
-
-static void compare_protocols(struct state *s, const struct file *a, const struct file *b) {
-    for (const struct sides_fact *f = s->sides->facts; f && f->key; f++) {
-        const char *old = rows_fact(a->tables, f->key), *new = rows_fact(b->tables, f->key);
-        differs(s, f->key, *old ? old : f->otherwise, *new ? new : f->otherwise, b);
-    }
-}
-
-/* One round of few points, or one under a profiler, is compared with nothing, across nothing. */
-static void refuse_modes(struct state *s, const struct file *f) {
-    static const char *const modes[] = {"quick", "profile"};
-    for (int i = 0; i < 2; i++) {
-        if (strcmp(tables_meta(f->tables, modes[i]), "yes")) continue;
-        gate_note(s->gate, "%s was made with --%s: its times are compared with nothing", f->name,
-                  modes[i]);
-        if (!text_has_word(s->differ, modes[i], strlen(modes[i])))
-            s->differ =
-                arena_printf(s->arena, "%s%s%s", s->differ, *s->differ ? " " : "", modes[i]);
-    }
-}
-
-static void compare_facts(struct state *s) {
-    for (size_t i = 0; i < s->sides->n_old; i++) {
-        refuse_modes(s, &s->old[i]);
-        if (!i) continue;
-        compare_environments(s, &s->old[0], &s->old[i]);
-        compare_protocols(s, &s->old[0], &s->old[i]);
-    }
-    for (size_t i = 0; i < s->sides->n_new; i++) {
-        refuse_modes(s, &s->new[i]);
-        compare_environments(s, &s->old[0], &s->new[i]);
-        compare_protocols(s, &s->old[0], &s->new[i]);
-    }
-}
-
-bool sides_comparable(const struct tables *a, const struct tables *b, const char *const *across,
-                      size_t n_across, char *why, size_t size) {
-    static const char *const modes[] = {"quick", "profile"};
-    const struct table *x = tables_peek(a, "environment"), *y = tables_peek(b, "environment");
-    for (int i = 0; i < 2; i++)
-        if (!strcmp(tables_meta(b, modes[i]), "yes")) {
-            snprintf(why, size, "made with --%s", modes[i]);
-            return false;
-        }
-    for (int64_t i = 0; i < table_rows(x); i++) {
-        const char *key = table_text(x, i, "key"), *old = rows_environment(b, key);
-        if (!compared(key) || crossed(across, n_across, key) || !has_key(y, key)) continue;
-        if (!strcmp(old, table_text(x, i, "value"))) continue;
-        snprintf(why, size, "%s is %.80s", key, old);
-        return false;
-    }
-    return true;
 }
 
 /* --- rows --- */
@@ -272,14 +120,24 @@ struct gathered { /* one row over the files of one side */
     const char *absent_in;
 };
 
-static void gather(struct state *s, const struct file *files, size_t n, const char *cell,
+/* Adds the words of a list that are not there yet. */
+static void add_words(struct text *to, const char *list) {
+    for (const char *at = list; *at;) {
+        const size_t len = strcspn(at, " ");
+        if (len && !text_has_word(to->data, at, len))
+            text_printf(to, "%s%.*s", to->len ? " " : "", (int)len, at);
+        at += len + (at[len] == ' ');
+    }
+}
+
+static void gather(struct matching *s, const struct matched_file *files, size_t n, const char *cell,
                    struct gathered *g) {
     double sum = 0;
     size_t values = 0;
     *g = (struct gathered){.state = "", .reason = "", .unit = NULL, .effective = "", .value = NAN};
     text_add(&g->flags, "", 0);
     for (size_t i = 0; i < n; i++) {
-        const struct file *f = &files[i];
+        const struct matched_file *f = &files[i];
         const int64_t point = find(f, cell);
         if (point < 0) {
             g->absent_in = f->name;
@@ -293,12 +151,7 @@ static void gather(struct state *s, const struct file *files, size_t n, const ch
             g->state = state;
             g->reason = table_text(t, point, "reason");
         }
-        for (const char *at = flags; *at;) {
-            const size_t len = strcspn(at, " ");
-            if (len && !text_has_word(g->flags.data, at, len))
-                text_printf(&g->flags, "%s%.*s", g->flags.len ? " " : "", (int)len, at);
-            at += len + (at[len] == ' ');
-        }
+        add_words(&g->flags, flags);
         g->effective = table_text(t, point, "effective");
         if (!rows_usable(f->tables, point)) continue;
         if (!g->unit) g->unit = rows_unit(f->tables, s->metric);
@@ -329,7 +182,7 @@ struct exact {
 };
 
 /* The value of all runs, if it is one. */
-static double exact_value(const struct file *files, size_t n, const char *cell,
+static double exact_value(const struct matched_file *files, size_t n, const char *cell,
                           const char *metric) {
     double value = (double)NAN;
     for (size_t i = 0; i < n; i++) {
@@ -346,7 +199,7 @@ static double exact_value(const struct file *files, size_t n, const char *cell,
     return value;
 }
 
-static void exact_row(struct state *s, const struct gate_row *of, const char *metric,
+static void exact_row(struct matching *s, const struct gate_row *of, const char *metric,
                       const char *unit, enum better better) {
     struct text name = {0};
     const double a = exact_value(s->old, s->sides->n_old, of->cell, metric);
@@ -371,7 +224,7 @@ static void exact_row(struct state *s, const struct gate_row *of, const char *me
     text_free(&name);
 }
 
-static void exact_rows(struct state *s, const struct gate_row *of) {
+static void exact_rows(struct matching *s, const struct gate_row *of) {
     const struct table *t = tables_peek(s->new[0].tables, "metrics");
     exact_row(s, of, "flops", "FLOP", BETTER_LOWER);
     exact_row(s, of, "bytes", "byte", BETTER_LOWER);
@@ -385,7 +238,7 @@ static void exact_rows(struct state *s, const struct gate_row *of) {
 
 /* ---- the spread between runs, from a history */
 
-static void from_history(struct state *s, const char *cell, struct gate_row *row) {
+static void from_history(struct matching *s, const char *cell, struct gate_row *row) {
     struct gathered g;
     gather(s, s->history, s->sides->n_history, cell, &g);
     if (g.side.runs >= SIDES_DAYS && g.side.between > 0) {
@@ -407,7 +260,8 @@ static size_t days_of(const struct sides *s) {
     return days;
 }
 
-static void add_cell(struct state *s, const char *cell, const struct file *from, int64_t point) {
+static void add_cell(struct matching *s, const char *cell, const struct matched_file *from,
+                     int64_t point) {
     const struct table *t = tables_peek(from->tables, "points");
     struct gathered a, b;
     struct text name = {0}, why = {0};
@@ -446,8 +300,9 @@ static void add_cell(struct state *s, const char *cell, const struct file *from,
         text_printf(&why, "%sran as %s, now as %s", why.len ? "; " : "", a.effective, b.effective);
     row.why = why.len ? why.data : "";
     struct text flags = {0};
-    text_printf(&flags, "%s%s%s", a.flags.data, a.flags.len && b.flags.len ? " " : "",
-                b.flags.data);
+    text_add(&flags, "", 0);
+    add_words(&flags, a.flags.data);
+    add_words(&flags, b.flags.data);
     row.flags = flags.data;
     if (s->sides->n_history) from_history(s, cell, &row);
     gate_add(s->gate, &row);
@@ -460,7 +315,7 @@ static void add_cell(struct state *s, const char *cell, const struct file *from,
 }
 
 /* Whether an earlier file of either side has brought this cell already. */
-static bool seen_before(const struct state *s, int side, size_t file, const char *cell) {
+static bool seen_before(const struct matching *s, int side, size_t file, const char *cell) {
     for (size_t i = 0; i < (side ? s->sides->n_old : file); i++)
         if (find(&s->old[i], cell) >= 0) return true;
     for (size_t i = 0; side && i < file; i++)
@@ -468,12 +323,12 @@ static bool seen_before(const struct state *s, int side, size_t file, const char
     return false;
 }
 
-static void add_rows(struct state *s) {
+static void add_rows(struct matching *s) {
     const char *where = s->gate->settings.rows;
     size_t there = 0;
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < (side ? s->sides->n_new : s->sides->n_old); i++) {
-            const struct file *f = side ? &s->new[i] : &s->old[i];
+            const struct matched_file *f = side ? &s->new[i] : &s->old[i];
             for (int64_t p = 0; p < f->n; p++) { /* in declared order */
                 const char *cell = table_text(tables_peek(f->tables, "points"), p, "cell");
                 if (seen_before(s, side, i, cell)) continue;
@@ -487,8 +342,8 @@ static void add_rows(struct state *s) {
                   label_of(s->old[0].tables, 0));
 }
 
-static int open_files(struct state *s, const struct sides_file *from, size_t n, struct file **to,
-                      struct err *err) {
+static int open_files(struct matching *s, const struct sides_file *from, size_t n,
+                      struct matched_file **to, struct err *err) {
     *to = arena_alloc(s->arena, (n + 1) * sizeof **to);
     for (size_t i = 0; i < n; i++) {
         int code = open_file(s, &from[i], &(*to)[i], err);
@@ -497,7 +352,7 @@ static int open_files(struct state *s, const struct sides_file *from, size_t n, 
     return 0;
 }
 
-static void close_files(struct file *files, size_t n) {
+static void close_files(struct matched_file *files, size_t n) {
     for (size_t i = 0; files && i < n; i++) rounds_free(&files[i].rounds);
 }
 
@@ -510,7 +365,7 @@ static const char *names_of(struct gate *g, const struct sides_file *files, size
 }
 
 int sides_gate(const struct sides *sides, struct gate *g, struct err *err) {
-    struct state s = {.sides = sides, .gate = g, .arena = arena_create()};
+    struct matching s = {.sides = sides, .gate = g, .arena = arena_create()};
     int code;
     s.metric = *g->settings.metric ? g->settings.metric : "time";
     s.differ = arena_text(s.arena, "");
@@ -533,7 +388,7 @@ int sides_gate(const struct sides *sides, struct gate *g, struct err *err) {
         struct sides use = *sides;
         if (!s.history || days < SIDES_DAYS) use.n_history = 0;
         s.sides = &use;
-        compare_facts(&s);
+        sides_compare_facts(&s);
         add_rows(&s);
         gate_judge(g);
         s.sides = sides;

@@ -31,8 +31,8 @@ int sides_gate(const struct sides *, struct gate *, struct err *);
 
 /* Whether two results were made under the same facts, by the rule above; else why (the first fact
    that differs, or --quick), for history. */
-bool sides_comparable(const struct tables *, const struct tables *, const char *const *across,
-                      size_t n_across, char *why, size_t size);
+bool sides_comparable(const struct tables *, const struct tables *, const struct sides_fact *,
+                      const char *const *across, size_t n_across, char *why, size_t size);
 /* Which way of a metric is better, as the file declares it; phases by the ends of their names. */
 enum better sides_better(const struct tables *, const char *metric);
 

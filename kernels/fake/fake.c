@@ -81,6 +81,15 @@ static const struct option params[] = {
      .min = -1,
      .max = 1,
      .help = "Relative change of the time per execution since opening."},
+    {.key = "changed",
+     .type = OPT_REAL,
+     .flags = 0,
+     .offset = P(changed),
+     .def = "1",
+     .min = 1e-6,
+     .max = 1e6,
+     .help = "Factor on that time which is no part of a row's identity: what another version of a "
+             "program would take."},
     {.key = "resolution",
      .type = OPT_TIME,
      .flags = OPT_SWEEP | OPT_IDENTITY,
@@ -316,7 +325,7 @@ static void settle(struct fake *fake) {
     while (i == p->hang_at) pause();
     if (i == p->fail_at)
         err_set(&fake->failed, ERR_DEVICE, "fake: execution %lld fails as scripted", (long long)i);
-    double t = (double)p->time_ns * fake->factor * (1 + p->drift * (double)i);
+    double t = (double)p->time_ns * p->changed * fake->factor * (1 + p->drift * (double)i);
     if (p->noise > 0) t *= noise_of(fake);
     if (i < p->slow_first || fake->now_ns < (double)p->slow_for_ns) t *= p->slow_factor;
     fake->now_ns += t > 0 ? t : 0;

@@ -8,7 +8,7 @@
 struct fake_params {
     int64_t time_ns, slow_first, slow_for_ns, resolution_ns, reset_ns, fail_at, die_at, hang_at,
         memory, launch_ns, end_at, seed;
-    double noise, round_noise, slow_factor, drift, bandwidth, flops;
+    double noise, round_noise, slow_factor, drift, changed, bandwidth, flops;
     int noise_kind;
     bool real_time;
 };

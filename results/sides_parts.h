@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What matching rows (sides.c) and comparing facts (sides_facts.c) share. */
+#ifndef RESULTS_SIDES_PARTS_H
+#define RESULTS_SIDES_PARTS_H
+#include "results/rows.h"
+#include "results/sides.h"
+
+struct cell_at {
+    const char *cell;
+    int64_t point;
+};
+struct matched_file { /* one result, ready to be asked */
+    const char *name;
+    const struct tables *tables;
+    struct cell_at *cells; /* (n) sorted by cell */
+    int64_t n;
+    struct rounds rounds; /* of the metric */
+};
+struct matching { /* of the whole comparison */
+    const struct sides *sides;
+    struct gate *gate;
+    struct arena *arena;
+    struct matched_file *old, *new, *history;
+    const char *metric;
+    enum better better;
+    char *differ; /* names of facts that differ; "" none */
+};
+/* Sets `differ`, and says in notes what differs, is compared across, or is not known. */
+void sides_compare_facts(struct matching *);
+
+#endif
