@@ -16,7 +16,7 @@
 /* All but the long tables: samples, marks, warm-ups and timelines are not shown. */
 static const char *const shown[] = {"meta",      "protocol", "environment", "ceilings", "points",
                                     "phases",    "metrics",  "visits",      "summary",  "fits",
-                                    "published", "values",   NULL};
+                                    "published", "values",   "pairs",       NULL};
 
 /* A metric that no row has is a mistake of the user's, not an empty table. */
 static bool metric_known(const struct tables *tables, const char *metric) {

@@ -126,6 +126,7 @@ static void point_rows(const struct protocol *p, struct tables *tables) {
         table_set_text(t, row, "label", point->label);
         table_set_text(t, row, "cell", point->cell);
         table_set_text(t, row, "hash", hash_text(hash, point->cell_hash));
+        if (point->side) table_set_text(t, row, "side", point->side);
         table_set_text(t, row, "workload", point->workload->name);
         table_set_text(t, row, "device", point->device->name);
         table_set_text(t, row, "requested", requested.data);

@@ -38,11 +38,10 @@ struct measure_params {  /* section [measure]; all optional */
 extern const struct option measure_options[]; /* keys: budget, cold, disturbed, fresh, max_samples,
                                                  min_samples, order, ... */
 
-extern const struct option gate_options[]; /* section [gate]: of struct gate_settings */
-
 struct point { /* everything a worker needs, as text in facts and parsed beside */
     int64_t index;
     const char *case_name, *label; /* "" if there are no cases; "batch=16" */
+    const char *side;              /* of a comparison: "a" or "b"; else NULL */
     const char *cell; /* identity text (options that differ from defaults), and its hash */
     uint64_t cell_hash;
     struct facts facts; /* "workload.name", "workload.*", "model.*", "shape.*", "device.kind",

@@ -8,16 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/range.h"
 #include "base/text.h"
 #include "harness/head.h"
 #include "harness/machine.h"
+#include "harness/output.h"
 #include "harness/schedule.h"
 #include "harness/supervisor.h"
 #include "plots/plot.h"
@@ -44,71 +43,6 @@ const struct flag run_flags[] = {
     {"--quiet", "-q", NULL, "Output", "no progress", false},
     {0},
 };
-
-/* OUT.h5 -> OUT; anything else stays. */
-static char *stem_of(const char *path) {
-    size_t n = strlen(path);
-    bool ours = n > 3 && !strcmp(path + n - 3, ".h5");
-    char *stem = must_text(path);
-    if (ours) stem[n - 3] = 0;
-    return stem;
-}
-
-static char *with(const char *stem, const char *ending) {
-    struct text t = {0};
-    text_printf(&t, "%s%s", stem, ending);
-    return text_take(&t);
-}
-
-static bool taken(const char *stem) {
-    char *h5 = with(stem, ".h5"), *journal = with(stem, ".journal");
-    bool yes = file_exists(h5) || file_exists(journal);
-    free(h5);
-    free(journal);
-    return yes;
-}
-
-/* Before anything runs: "results/" or a folder's name would end in hidden files or beside it. */
-static int check_output(const char *path, struct err *err) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    struct stat st;
-    if (!*name || !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, ".h5"))
-        return err_set(err, ERR_INPUT,
-                       "-o '%s' names no file; a file's name is needed, as results/knee.h5", path);
-    if (stat(path, &st) || S_ISREG(st.st_mode)) return 0;
-    return err_set(err, ERR_INPUT, "-o '%s' is a %s; a file's name is needed, as %s%sknee.h5", path,
-                   S_ISDIR(st.st_mode) ? "folder" : "device or pipe",
-                   S_ISDIR(st.st_mode) ? path : "results", "/");
-}
-
-/* Where the result goes: as asked, or runs/NAME-STAMP, never over something that is there. */
-static int choose_stem(const struct protocol *p, const struct run_request *request, char **stem,
-                       struct err *err) {
-    if (request->out) {
-        if (check_output(request->out, err)) return err->code;
-        *stem = stem_of(request->out);
-        if (!taken(*stem)) return 0;
-        return err_set(
-            err, ERR_INPUT,
-            "%s: a result or journal of that name exists; results are never overwritten (bench resume goes on with it)",
-            request->out);
-    }
-    int code = make_dirs("runs", err);
-    if (code)
-        return err_prefix(err, "cannot make the folder runs (-o FILE puts the result elsewhere)");
-    char stamp[32];
-    clock_stamp(stamp);
-    for (int k = 1; k < 1000; k++) {
-        struct text t = {0};
-        text_printf(&t, "runs/%s-%s", p->name, stamp);
-        if (k > 1) text_printf(&t, "-%d", k);
-        *stem = text_take(&t);
-        if (!taken(*stem)) return 0;
-        free(*stem);
-        *stem = NULL;
-    }
-    return err_set(err, ERR_SYSTEM, "runs/%s-%s: too many results of this second", p->name, stamp);
-}
 
 static void print_text(FILE *to, struct text *t) {
     if (t->data) fwrite(t->data, 1, t->len, to);
@@ -288,14 +222,18 @@ static int append_end(struct journal *journal, const struct supervision *s, stru
     return code;
 }
 
-static void say_start(const struct protocol *p, const struct run_request *request) {
-    struct text head = {0};
+void run_warn_of_others(void) {
     int holder = 0;
     if (machine_lock(&holder) < 0 && holder > 0)
         fprintf(
             stderr,
             "bench: another bench (process %d) is measuring on this machine: both will be disturbed\n",
             holder);
+}
+
+static void say_start(const struct protocol *p, const struct run_request *request) {
+    struct text head = {0};
+    run_warn_of_others();
     if (request->quiet) return;
     head_line(p, &head);
     print_text(stderr, &head);
@@ -316,11 +254,11 @@ int run_protocol(struct protocol *p, const struct run_request *request) {
         stem[strlen(stem) - strlen(".journal")] = 0;
         code = 0;
     } else {
-        code = choose_stem(p, request, &stem, &err);
+        code = output_choose(p->name, request->out, &stem, &err);
     }
     if (code) goto out;
-    h5 = with(stem, ".h5");
-    log = with(stem, ".journal");
+    h5 = output_with(stem, ".h5");
+    log = output_with(stem, ".journal");
     say_start(p, request);
     code = open_journal(p, request, log, &journal, &earlier, &err);
     if (code) goto out;
@@ -366,9 +304,7 @@ out:
     return exit_code;
 }
 
-/* --device and --seed are --set in short. */
-static size_t gather_sets(const struct arguments *a, struct arena *arena, const char **sets,
-                          size_t most) {
+size_t run_sets(const struct arguments *a, struct arena *arena, const char **sets, size_t most) {
     size_t n = arguments_of(a, "--set", sets, most - 2);
     if (argument(a, "--device")) {
         const char *device = argument(a, "--device");
@@ -386,7 +322,7 @@ int run_main(const struct arguments *a, struct protocol_request *request) {
     struct err err = {0};
     const char *sets[128];
     request->sets = sets;
-    request->n_sets = gather_sets(a, arena, sets, 128);
+    request->n_sets = run_sets(a, arena, sets, 128);
     request->quick = argument(a, "--quick") != NULL;
     request->profile = argument(a, "--profile") != NULL;
     struct run_request run = {.out = argument(a, "--output"),

@@ -22,5 +22,10 @@ int run_main(const struct arguments *, struct protocol_request *);
 /* The part behind loading: journal, supervisor, store, table, plot. Returns the exit code. Prints.
  */
 int run_protocol(struct protocol *, const struct run_request *);
+/* What --set, --device and --seed say, in order: --device and --seed are --set in short. */
+struct arena;
+size_t run_sets(const struct arguments *, struct arena *, const char **sets, size_t most);
+/* Takes the machine's lock and says on stderr if another bench holds it. */
+void run_warn_of_others(void);
 
 #endif

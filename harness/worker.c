@@ -274,7 +274,7 @@ static int turns_begin(struct worker *w, const struct facts *facts, struct facts
     facts_printf(ready, "ready.typical_ns", "", "", "%" PRId64, v ? v->typical_ns : 0);
     facts_printf(ready, "ready.batch", "", "", "%" PRId64, v ? v->batch : 1);
     char place[17] = "none";
-    if (v && w->weights) sharing_place(w->weights, w->device, place);
+    if (v && w->weights && !v->virtual_clock) sharing_place(w->weights, w->device, place);
     facts_set(ready, "ready.weights", place, "", "");
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/metric.h"
+#include "base/option.h"
 
 struct arena;
 struct err;
@@ -27,6 +28,7 @@ struct gate_settings {                       /* section [gate]; all optional */
     int64_t rounds;     /* at most: 40 */
     bool strict;        /* undecided rows end in exit 5 */
 };
+extern const struct option gate_options[];
 /* What contradicts another: tolerance >= detect, more rows than `rounds` rounds can judge. rows:
    how many will be judged; 0: not known yet. 0 or ERR_INPUT with one sentence. */
 int gate_check(const struct gate_settings *, size_t rows, struct err *);

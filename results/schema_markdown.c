@@ -23,6 +23,8 @@ static const struct {
     {"samples", "Every sample. Nothing is dropped."},
     {"marks", "Moments within an execution: tokens, and where a phase begins."},
     {"values", "What a workload or a probe reported after a visit."},
+    {"pairs", "Of a comparison (`bench ab`): what a round says of a row, side b against side a."},
+    {"quads", "The quadruples of turns behind it, each by itself."},
     {"summary", "One row a point and metric; rows without numbers have none."},
     {"given", "Averages that an import found without the times behind them."},
     {"memory", "Every allocation and release on the device."},

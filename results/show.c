@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "results/pairs.h"
 #include "results/rows.h"
 #include "results/show_parts.h"
 #include "results/summary.h"
@@ -17,7 +18,7 @@ enum { NOTICES_MOST = 32, ODD_ROWS_MOST = 20, ROWS_NAMED = 4, COLUMN = 13 };
 
 const char *const show_needs[] = {"protocol", "environment", "ceilings", "points",
                                   "phases",   "metrics",     "visits",   "summary",
-                                  "fits",     "published",   NULL};
+                                  "fits",     "published",   "pairs",    NULL};
 
 /* ---- head */
 
@@ -79,7 +80,8 @@ static int64_t rounds_of(const struct tables *ts) {
 
 void show_head(const struct tables *ts, struct text *out) {
     const struct table *points = tables_peek(ts, "points");
-    int64_t n = table_rows(points), rounds = rounds_of(ts);
+    const bool pairs = pairs_there(ts);
+    int64_t n = table_rows(points) / (pairs ? 2 : 1), rounds = rounds_of(ts);
     const char *title = tables_meta(ts, "title"), *question = tables_meta(ts, "question");
     struct text line = {0}, part = {0};
     show_plain(out, *title ? title : tables_meta(ts, "protocol_name"));
@@ -96,7 +98,7 @@ void show_head(const struct tables *ts, struct text *out) {
     machine_words(ts, &part);
     join(&line, " \xc2\xb7 ", part.len ? part.data : "");
     part.len = 0;
-    text_printf(&part, "%lld point%s", (long long)n, n == 1 ? "" : "s");
+    text_printf(&part, "%lld %s%s", (long long)n, pairs ? "pair" : "point", n == 1 ? "" : "s");
     if (rounds)
         text_printf(&part, " \xc3\x97 %lld round%s", (long long)rounds, rounds == 1 ? "" : "s");
     join(&line, " \xc2\xb7 ", part.data);
@@ -385,11 +387,25 @@ static void show_facts(const struct tables *ts, const struct show_options *o, st
     }
 }
 
+/* Of a comparison: the same table as when it was measured. */
+static void show_verdicts(const struct tables *ts, struct text *out) {
+    struct gate *gate = pairs_gate_of_file(ts);
+    gate_write(gate, "text", out);
+    gate_close(&gate);
+}
+
 void show_tables(const struct tables *ts, const struct show_options *options, struct text *out) {
     struct show_options o = options ? *options : (struct show_options){0};
     if (o.colour) text_puts(out, "\033[1m");
     show_head(ts, out);
     if (o.colour) text_puts(out, "\033[0m");
+    if (pairs_there(ts) && !o.metric) {
+        show_verdicts(ts, out);
+        show_states(ts, &o, out);
+        show_run(ts, &o, out);
+        if (o.facts) show_facts(ts, &o, out);
+        return;
+    }
     show_ceilings(ts, o.width, out);
     if (o.metric) {
         show_metric(ts, &o, out);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a result goes: as asked, or a name of its own; never over something that is there. */
+#include "harness/output.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/text.h"
+
+/* OUT.h5 -> OUT; anything else stays. */
+static char *stem_of(const char *path) {
+    size_t n = strlen(path);
+    bool ours = n > 3 && !strcmp(path + n - 3, ".h5");
+    char *stem = must_text(path);
+    if (ours) stem[n - 3] = 0;
+    return stem;
+}
+
+char *output_with(const char *stem, const char *ending) {
+    struct text t = {0};
+    text_printf(&t, "%s%s", stem, ending);
+    return text_take(&t);
+}
+
+static bool taken(const char *stem) {
+    char *h5 = output_with(stem, ".h5"), *journal = output_with(stem, ".journal");
+    bool yes = file_exists(h5) || file_exists(journal);
+    free(h5);
+    free(journal);
+    return yes;
+}
+
+/* Before anything runs: "results/" or a folder's name would end in hidden files or beside it. */
+static int check_output(const char *path, struct err *err) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    struct stat st;
+    if (!*name || !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, ".h5"))
+        return err_set(err, ERR_INPUT,
+                       "-o '%s' names no file; a file's name is needed, as results/knee.h5", path);
+    if (stat(path, &st) || S_ISREG(st.st_mode)) return 0;
+    return err_set(err, ERR_INPUT, "-o '%s' is a %s; a file's name is needed, as %s%sknee.h5", path,
+                   S_ISDIR(st.st_mode) ? "folder" : "device or pipe",
+                   S_ISDIR(st.st_mode) ? path : "results", "/");
+}
+
+int output_choose(const char *name, const char *asked, char **stem, struct err *err) {
+    if (asked) {
+        if (check_output(asked, err)) return err->code;
+        *stem = stem_of(asked);
+        if (!taken(*stem)) return 0;
+        return err_set(
+            err, ERR_INPUT,
+            "%s: a result or journal of that name exists; results are never overwritten (bench resume goes on with it)",
+            asked);
+    }
+    int code = make_dirs("runs", err);
+    if (code)
+        return err_prefix(err, "cannot make the folder runs (-o FILE puts the result elsewhere)");
+    char stamp[32];
+    clock_stamp(stamp);
+    for (int k = 1; k < 1000; k++) {
+        struct text t = {0};
+        text_printf(&t, "runs/%s-%s", name, stamp);
+        if (k > 1) text_printf(&t, "-%d", k);
+        *stem = text_take(&t);
+        if (!taken(*stem)) return 0;
+        free(*stem);
+        *stem = NULL;
+    }
+    return err_set(err, ERR_SYSTEM, "runs/%s-%s: too many results of this second", name, stamp);
+}

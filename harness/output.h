@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a result goes: as asked, or runs/NAME-YYYYmmdd-HHMMSS; never over something that is there.
+ */
+#ifndef HARNESS_OUTPUT_H
+#define HARNESS_OUTPUT_H
+
+struct err;
+
+/* The path without its ending, malloc'ed: of `asked` (OUT.h5), or, if that is NULL, a new one that
+   begins with `name`. ERR_INPUT where a result or journal of that name exists. */
+int output_choose(const char *name, const char *asked, char **stem, struct err *);
+char *output_with(const char *stem, const char *ending); /* malloc'ed: stem and ".h5" */
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One live comparison: both protocols loaded and matched, measured, stored, judged. */
+#include "harness/pair_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "harness/command.h"
+#include "harness/head.h"
+#include "harness/machine.h"
+#include "harness/output.h"
+#include "harness/run.h"
+#include "results/pairs.h"
+#include "results/show.h"
+#include "results/store.h"
+
+enum { SETS_MOST = 192 };
+
+static void print_text(FILE *to, struct text *t) {
+    if (t->data) fwrite(t->data, 1, t->len, to);
+    text_free(t);
+}
+
+/* "a.b=1 MiB c.d=2" is two settings: a word without '=' belongs to the value before it. */
+static int split(const char *settings, int side, struct arena *arena, const char **sets, size_t *n,
+                 struct err *err) {
+    const size_t first = *n;
+    for (const char *at = settings; at && *at;) {
+        const size_t space = strspn(at, " \t\n"), len = strcspn(at + space, " \t\n");
+        at += space;
+        if (!len) break;
+        const bool setting = memchr(at, '=', len) != NULL;
+        const char *word = arena_textn(arena, at, len);
+        if (!setting && *n == first)
+            return err_set(err, ERR_INPUT,
+                           "--%s '%s': settings are KEY=VALUE, as \"workload.batch=1\"",
+                           side_names[side], word);
+        if (*n == SETS_MOST) return err_set(err, ERR_INPUT, "more than %d settings", SETS_MOST);
+        if (setting)
+            sets[(*n)++] = word;
+        else
+            sets[*n - 1] = arena_printf(arena, "%s %s", sets[*n - 1], word);
+        at += len;
+    }
+    return 0;
+}
+
+/* 0, or the exit code when its mistakes were printed. */
+static int load(struct protocol **p, const struct arguments *a, const struct pair_request *r,
+                int side, struct arena *arena, struct err *err) {
+    const char *sets[SETS_MOST];
+    struct problems *problems = problems_create();
+    struct protocol_request request = {.path = r->protocol, .sets = sets};
+    int exit_code = 0;
+    request.n_sets = run_sets(a, arena, sets, SETS_MOST);
+    int code = split(r->settings[side], side, arena, sets, &request.n_sets, err);
+    if (!code) code = protocol_load(p, &request, problems, err);
+    if (problems_count(problems)) {
+        struct text out = {0};
+        problems_print(problems, &out);
+        fprintf(stderr, "side %s:\n", side_names[side]);
+        print_text(stderr, &out);
+        exit_code = EXIT_USAGE;
+    } else if (code) {
+        exit_code = command_fail(err);
+    }
+    problems_close(&problems);
+    return exit_code;
+}
+
+static int check_binary(const char *path, int side, struct err *err) {
+    if (!path || access(path, X_OK) == 0) return 0;
+    return err_set(err, ERR_INPUT, "--%s-bin %s: %s", side_names[side], path,
+                   file_exists(path) ? "it cannot be executed" : "no such file");
+}
+
+/* What tells the sides apart, for the file and the table. */
+static void side_words(const struct pair_request *r, int side, struct text *out) {
+    char hash[17];
+    char *data = NULL;
+    size_t n = 0;
+    if (r->settings[side] && *r->settings[side]) text_puts(out, r->settings[side]);
+    if (r->binary[side] && !file_read(r->binary[side], (size_t)1 << 30, &data, &n, NULL))
+        text_printf(out, "%sbinary %s", out->len ? ", " : "",
+                    hash_text(hash, hash_bytes(data, n, 0)));
+    if (!out->len) text_puts(out, "as declared");
+    free(data);
+}
+
+static int open_journal(const struct protocol *joined, const struct pair_request *r,
+                        const char *path, struct journal **journal, struct tables *kept,
+                        struct err *err) {
+    struct facts environment = {0};
+    struct text body = {0};
+    struct tables *head = tables_create();
+    machine_facts(&environment, "/");
+    head_tables(joined, &environment, head);
+    for (int side = 0; side < N_SIDES; side++) {
+        struct text words = {0};
+        char key[24];
+        snprintf(key, sizeof key, "side_%s", side_names[side]);
+        side_words(r, side, &words);
+        head_meta(head, key, words.data);
+        text_free(&words);
+    }
+    tables_pack(head, &body);
+    int code = tables_unpack(kept, body.data, body.len, err);
+    if (!code) code = journal_create(journal, path, err);
+    if (!code && (code = journal_append(*journal, JOURNAL_HEAD, head, err))) unlink(path);
+    text_free(&body);
+    tables_close(&head);
+    facts_free(&environment);
+    return code;
+}
+
+static int append_end(struct journal *journal, const struct pairing *pairing, struct err *err) {
+    struct tables *end = tables_create();
+    head_meta(end, "complete", pairing->interrupted ? "no" : "yes");
+    head_meta(end, "why_ended", pairing->why_ended);
+    int code = journal_append(journal, JOURNAL_END, end, err);
+    tables_close(&end);
+    return code;
+}
+
+/* The verdicts of a finished file, and its exit code. */
+static int present(const char *h5, const struct pair_request *r, int *exit_code, struct err *err) {
+    struct tables *tables = NULL;
+    struct text out = {0};
+    int code = store_read(&tables, h5, NULL, err);
+    if (code) return code;
+    struct gate *gate = pairs_gate_of_file(tables);
+    const bool text = !r->format || !strcmp(r->format, "text");
+    if (text)
+        show_tables(tables, &(struct show_options){0}, &out);
+    else
+        gate_write(gate, r->format, &out);
+    if (text) text_printf(&out, "\n  %s\n", h5);
+    print_text(stdout, &out);
+    fflush(stdout);
+    *exit_code = gate_exit(gate);
+    gate_close(&gate);
+    tables_close(&tables);
+    return 0;
+}
+
+static bool holds_visits(const char *path) {
+    int64_t visits = 0;
+    return !journal_read(path, NULL, &visits, NULL, NULL) && visits > 0;
+}
+
+static int run_pair(struct protocol *const *side, const struct pair_request *r,
+                    const struct gate_settings *settings) {
+    struct err err = {0}, trouble = {0};
+    struct protocol *joined = pair_join(side[SIDE_A], side[SIDE_B]);
+    struct tables *kept = tables_create();
+    struct journal *journal = NULL;
+    char *stem = NULL, *h5 = NULL, *log = NULL;
+    int exit_code = EXIT_OK, failed = 0;
+    int code = output_choose(side[SIDE_A]->name, r->out, &stem, &err);
+    if (code) goto out;
+    h5 = output_with(stem, ".h5");
+    log = output_with(stem, ".journal");
+    run_warn_of_others();
+    code = open_journal(joined, r, log, &journal, kept, &err);
+    if (code) goto out;
+    struct pairing pairing = {
+        .side = {side[SIDE_A], side[SIDE_B]},
+        .binary = {r->binary[SIDE_A], r->binary[SIDE_B]},
+        .settings = settings,
+        .journal = journal,
+        .kept = kept,
+        .no_isolate = r->no_isolate,
+        .quiet = r->quiet,
+    };
+    failed = pair_rounds(&pairing, &trouble);
+    if (!holds_visits(log)) { /* nothing was measured: nothing is left */
+        unlink(log);
+        if (!failed && !pairing.interrupted)
+            fprintf(stderr, "bench: no row is '%s' (gate.rows)\n", settings->rows);
+        if (!failed) exit_code = pairing.interrupted ? EXIT_INTERRUPTED : EXIT_INCOMPLETE;
+        goto out;
+    }
+    code = append_end(journal, &pairing, &err);
+    if (!code) code = store_build(log, h5, &err);
+    if (code) {
+        fprintf(stderr, "bench: what was measured is kept: bench import-journal %s\n", log);
+        goto out;
+    }
+    unlink(log);
+    code = present(h5, r, &exit_code, &err);
+    if (pairing.interrupted) {
+        fprintf(stderr, "bench: interrupted; what was measured is kept\n");
+        exit_code = EXIT_INTERRUPTED;
+    }
+out:
+    if (failed) exit_code = command_fail(&trouble);
+    if (code) exit_code = command_fail(&err);
+    journal_close(&journal);
+    tables_close(&kept);
+    pair_join_free(&joined);
+    free(stem);
+    free(h5);
+    free(log);
+    return exit_code;
+}
+
+/* Turns are timed: other metrics are judged where they are exact, or from stored results. */
+static int check_settings(const struct gate_settings *s, size_t rows, struct err *err) {
+    if (*s->metric && strcmp(s->metric, "time"))
+        return err_set(
+            err, ERR_INPUT,
+            "gate.metric = \"%s\": turns compare time; bench compare and bench gate OLD NEW "
+            "judge other metrics of stored results",
+            s->metric);
+    if (s->direction == GATE_HIGHER)
+        return err_set(err, ERR_INPUT, "gate.direction = \"higher\": less time is better");
+    return gate_check(s, rows, err);
+}
+
+static int check_format(const char *format) {
+    struct text list = {0};
+    if (!format) return 0;
+    for (const char *const *f = gate_formats; *f; f++) {
+        if (!strcmp(*f, format)) return 0;
+        text_printf(&list, "%s%s", list.len ? ", " : "", *f);
+    }
+    fprintf(stderr, "bench: verdicts have no format '%.60s' (there are %s)\n", format, list.data);
+    text_free(&list);
+    return EXIT_USAGE;
+}
+
+int pair_main(const struct arguments *a, const struct pair_request *r) {
+    struct arena *arena = arena_create();
+    struct protocol *side[N_SIDES] = {NULL, NULL};
+    struct err err = {0};
+    int exit_code = check_format(r->format);
+    for (int i = 0; i < N_SIDES && !exit_code; i++)
+        if (check_binary(r->binary[i], i, &err)) exit_code = command_fail(&err);
+    for (int i = 0; i < N_SIDES && !exit_code; i++)
+        exit_code = load(&side[i], a, r, i, arena, &err);
+    if (!exit_code) {
+        struct gate_settings settings = side[SIDE_A]->gate;
+        settings.strict = settings.strict || r->strict;
+        if (pair_match(side[SIDE_A], side[SIDE_B], &err) ||
+            check_settings(&settings, side[SIDE_A]->n_points, &err))
+            exit_code = command_fail(&err);
+        else
+            exit_code = run_pair(side, r, &settings);
+    }
+    for (int i = 0; i < N_SIDES; i++) protocol_close(&side[i]);
+    arena_close(&arena);
+    return exit_code;
+}

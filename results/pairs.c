@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From quadruples of turns to what a round says of a row, and from rounds to the gate's rows. */
+#include "results/pairs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/option.h"
+#include "base/text.h"
+#include "results/evalue.h"
+#include "results/rows.h"
+#include "results/stats.h"
+#include "results/summary.h"
+
+#define TRIM 0.2 /* of the quadruples, from each end */
+enum { MOST_ROUNDS = 100000 };
+
+struct pair_y pairs_y(const double (*times)[4], size_t n) {
+    struct pair_y y = {NAN, NAN, NAN, NAN};
+    double *d = must_alloc((n + 1) * sizeof *d), a = 0, b = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double *t = times[i];
+        d[i] = evalue_quadruple(t[0], t[1], t[2], t[3]);
+        a += (t[0] + t[3]) / 2;
+        b += (t[1] + t[2]) / 2;
+    }
+    if (n) {
+        y.mean = stats_mean(d, n);
+        y.y = evalue_trimmed_mean(d, n, TRIM); /* reorders d */
+        y.a_ns = a / (double)n;
+        y.b_ns = b / (double)n;
+    }
+    free(d);
+    return y;
+}
+
+bool pairs_there(const struct tables *ts) { return table_rows(tables_peek(ts, "pairs")) > 0; }
+
+/* Each of the words once; without `apart`, whose occurrence is the answer. */
+static bool join_words(struct text *all, const char *words, const char *apart) {
+    bool met = false;
+    for (const char *w = words; *w;) {
+        const size_t n = strcspn(w, " ");
+        bool there = false;
+        for (const char *s = all->len ? all->data : ""; *s && !there;) {
+            const size_t m = strcspn(s, " ");
+            there = m == n && !strncmp(s, w, n);
+            s += m + (s[m] == ' ');
+        }
+        const bool one = strlen(apart) == n && !strncmp(apart, w, n);
+        met = met || one;
+        if (n && !there && !one) text_printf(all, "%s%.*s", all->len ? " " : "", (int)n, w);
+        w += n + (w[n] == ' ');
+    }
+    return met;
+}
+
+/* Of a row: what its visits say together. */
+struct gathered {
+    double a_ns, b_ns;
+    size_t rounds;
+    const char *state, *reason;
+    struct text flags, weights;
+    bool any;
+};
+
+static void gather(const struct table *pairs, int64_t a, struct gathered *g) {
+    size_t throttled = 0;
+    *g = (struct gathered){.state = "", .reason = ""};
+    for (int64_t r = 0; r < table_rows(pairs); r++) {
+        if (table_int(pairs, r, "a") != a) continue;
+        const char *state = table_text(pairs, r, "state");
+        const double ns = table_real(pairs, r, "a_ns");
+        g->any = true;
+        throttled += join_words(&g->flags, table_text(pairs, r, "flags"), "throttled");
+        join_words(&g->weights, table_text(pairs, r, "weights"), "");
+        if (strcmp(state, "ok") && !*g->state) {
+            g->state = state;
+            g->reason = table_text(pairs, r, "reason");
+        }
+        if (isnan(ns)) continue;
+        g->a_ns += ns;
+        g->b_ns += table_real(pairs, r, "b_ns");
+        g->rounds++;
+    }
+    /* A clock that falls in one round falls for both sides; one that is low in most is no basis. */
+    if (2 * throttled > g->rounds) join_words(&g->flags, "throttled", "");
+    if (!g->any && table_rows(pairs)) g->state = "skipped";
+}
+
+/* What the reader must know about a row beside its numbers. */
+static void describe(const struct gathered *g, struct text *why) {
+    if (*g->reason) text_puts(why, g->reason);
+    if (!g->any && *g->state) text_puts(why, "the comparison ended before it was reached");
+    if (g->weights.len && strstr(g->weights.data, "private"))
+        text_printf(why, "%seach side has its own copy of the weights", why->len ? "; " : "");
+}
+
+/* An exact workload has no time: it was visited, and took no turns. */
+static bool timed(const struct tables *ts, int64_t a) {
+    const struct table *pairs = tables_peek(ts, "pairs");
+    for (int64_t r = 0; r < table_rows(pairs); r++)
+        if (table_int(pairs, r, "a") == a && table_int(pairs, r, "quads") == 0 &&
+            !strcmp(table_text(pairs, r, "state"), "ok"))
+            return false;
+    return true;
+}
+
+static bool chosen(const struct tables *ts, const struct gate_settings *settings, int64_t a) {
+    return !*settings->rows || rows_match(ts, a, settings->rows);
+}
+
+int64_t pairs_row(const struct tables *ts, const struct gate_settings *settings, int64_t a) {
+    int64_t row = -1;
+    for (int64_t i = 0; i <= a; i++) row += chosen(ts, settings, i) && timed(ts, i);
+    return chosen(ts, settings, a) && timed(ts, a) ? row : -1;
+}
+
+/* "decode batch=1", or the workload where there is nothing to tell it from. */
+static void row_name(const struct table *points, int64_t a, struct text *name) {
+    const char *only_case = table_text(points, a, "case"), *label = table_text(points, a, "label");
+    text_printf(name, "%s%s%s", only_case, *only_case && *label ? " " : "", label);
+    if (!name->len) text_puts(name, table_text(points, a, "workload"));
+}
+
+static size_t add_row(struct gate *gate, const struct tables *ts, int64_t a, int64_t n_rows) {
+    const struct table *points = tables_peek(ts, "points");
+    struct text name = {0}, why = {0};
+    struct gathered g;
+    gather(tables_peek(ts, "pairs"), a, &g);
+    for (int side = 0; side < 2 && !*g.state; side++) { /* what the summary found */
+        const int64_t point = a + side * n_rows;
+        if (strcmp(table_text(points, point, "state"), "implausible")) continue;
+        g.state = "implausible";
+        g.reason = table_text(points, point, "reason");
+    }
+    describe(&g, &why);
+    row_name(points, a, &name);
+    const double scale = g.rounds ? 1e-6 / (double)g.rounds : NAN;
+    const struct gate_row row = {
+        .name = name.data,
+        .cell = table_text(points, a, "cell"),
+        .metric = "time",
+        .unit = "ms",
+        .better = BETTER_LOWER,
+        .in_old = true,
+        .in_new = a + n_rows < table_rows(points),
+        .state = g.state,
+        .flags = g.flags.len ? g.flags.data : "",
+        .incomparable = "",
+        .why = why.len ? why.data : "",
+        .old_value = g.a_ns * scale,
+        .new_value = g.b_ns * scale,
+    };
+    const size_t index = gate_add(gate, &row);
+    text_free(&name);
+    text_free(&why);
+    text_free(&g.flags);
+    text_free(&g.weights);
+    return index;
+}
+
+/* Numbers that do not depend on the clock, of two points that are the same cell. */
+static void add_exact(struct gate *gate, const struct tables *ts, int64_t a, int64_t b) {
+    const struct table *metrics = tables_peek(ts, "metrics"), *points = tables_peek(ts, "points");
+    const char *workload = table_text(points, a, "workload");
+    if (strcmp(table_text(points, a, "cell"), table_text(points, b, "cell"))) return;
+    struct text name = {0};
+    row_name(points, a, &name);
+    for (int64_t m = 0; m < table_rows(metrics); m++) {
+        const char *metric = table_text(metrics, m, "name"),
+                   *of = table_text(metrics, m, "workload");
+        if (table_int(metrics, m, "exact") != 1 || (*of && strcmp(of, workload))) continue;
+        const double old = summary_get(ts, a, metric, "mean"),
+                     new = summary_get(ts, b, metric, "mean");
+        if (isnan(old) && isnan(new)) continue;
+        if (!(old < new) && !(old > new) && !isnan(old) && !isnan(new)) {
+            gate->n_equal++;
+            continue;
+        }
+        const char *better = table_text(metrics, m, "better");
+        const struct gate_row row = {
+            .name = name.data,
+            .cell = table_text(points, a, "cell"),
+            .metric = metric,
+            .unit = table_text(metrics, m, "unit"),
+            .better = !strcmp(better, "lower")    ? BETTER_LOWER
+                      : !strcmp(better, "higher") ? BETTER_HIGHER
+                                                  : BETTER_NONE,
+            .exact = true,
+            .in_old = true,
+            .in_new = true,
+            .state = "",
+            .flags = "",
+            .incomparable = "",
+            .why = "",
+            .old_value = old,
+            .new_value = new,
+        };
+        gate_add(gate, &row);
+    }
+    text_free(&name);
+}
+
+struct gate *pairs_gate(const struct tables *ts, const struct gate_settings *settings) {
+    const struct table *points = tables_peek(ts, "points"), *pairs = tables_peek(ts, "pairs");
+    const int64_t n = table_rows(points) / 2;
+    struct gate *gate = gate_create(GATE_LIVE, settings, 0);
+    gate->old_name = "a";
+    gate->new_name = "b";
+    int64_t *row = must_alloc((size_t)(n + 1) * sizeof *row);
+    for (int64_t a = 0; a < n; a++)
+        row[a] = chosen(ts, settings, a) && timed(ts, a) ? (int64_t)add_row(gate, ts, a, n) : -1;
+    for (int64_t r = 0; r < table_rows(pairs); r++) {
+        const int64_t a = table_int(pairs, r, "a"), round = table_int(pairs, r, "round");
+        const double y = table_real(pairs, r, "y");
+        if (a < 0 || a >= n || row[a] < 0 || round < 0 || round >= MOST_ROUNDS || isnan(y))
+            continue;
+        gate_round(gate, (size_t)row[a], (size_t)round, y, table_real(pairs, r, "mean"));
+    }
+    for (int64_t a = 0; a < n; a++)
+        if (chosen(ts, settings, a)) add_exact(gate, ts, a, a + n);
+    free(row);
+    gate_judge(gate);
+    return gate;
+}
+
+struct gate *pairs_gate_of_file(const struct tables *ts) {
+    struct gate_settings settings;
+    struct arena *arena = arena_create();
+    option_defaults(gate_options, &settings, arena);
+    for (const struct option *o = gate_options; o->key; o++) {
+        char key[80];
+        snprintf(key, sizeof key, "gate.%s", o->key);
+        const char *value = rows_fact(ts, key);
+        if (*value) option_parse(o, value, &settings, arena, NULL);
+    }
+    struct gate *gate = pairs_gate(ts, &settings);
+    const char *a = tables_meta(ts, "side_a"), *b = tables_meta(ts, "side_b");
+    if (*a) gate->old_name = a;
+    if (*b) gate->new_name = b;
+    arena_close(&arena);
+    return gate;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of a live comparison, from the tables points and pairs: while it runs and when its file
+ * is shown again. */
+#ifndef RESULTS_PAIRS_H
+#define RESULTS_PAIRS_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "results/gate.h"
+#include "results/table.h"
+
+struct pair_y { /* what the quadruples of one visit give */
+    double y, mean, a_ns, b_ns;
+};
+/* times: (n) of a1, b1, b2, a2 in ns per execution. NAN where n = 0. */
+struct pair_y pairs_y(const double (*times)[4], size_t n);
+
+/* Whether these tables are of a comparison. */
+bool pairs_there(const struct tables *);
+/* Rows with the rounds so far, judged. Equal rows of both sides are compared in their exact metrics
+   too, where the tables have a summary. */
+struct gate *pairs_gate(const struct tables *, const struct gate_settings *);
+/* Which row of the gate a point of side a is; -1: none, since it was not chosen (gate.rows) or has
+ * no time. */
+int64_t pairs_row(const struct tables *, const struct gate_settings *, int64_t a);
+/* The same of a file, with the settings that it holds. */
+struct gate *pairs_gate_of_file(const struct tables *);
+
+#endif

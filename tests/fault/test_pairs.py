@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons in turns on the virtual clock: what is scripted is found to the nanosecond, what dies has a row that says so,
+and what was measured before an interruption stays."""
+# ctest: timeout 240
+import json, math, os, signal, time
+
+import h5py
+
+from fault_rig import Folder, check, column, frames, whole_file
+
+TEXT = """
+title = "pair"
+question = "Which side is slower?"
+[workload]
+name = "null"
+[device]
+kind = "fake"
+time = "1 ms"
+%s
+[measure]
+budget = "1000 s"
+%s
+[[sweep]]
+device.seed = [1, 2, 3]
+"""
+
+
+def texts(h5, name):
+    return [s.decode().rstrip("\0") for s in column(h5, name)]
+
+
+def ab(f, *words, timeout=60, **options):
+    return f.run("ab", str(f.protocol), "-o", str(f.h5), "-q", *words, timeout=timeout, **options)
+
+
+def verdicts(f, *words):
+    f.h5.unlink(missing_ok=True)
+    code, out, err = ab(f, "-f", "json", *words)
+    check(not [line for line in err.splitlines() if "another bench" not in line], words, err)
+    return code, json.loads(out)
+
+
+def rows_of(answer):
+    return {r["row"]: r for r in answer["rows"]}
+
+
+def exact_ratio():
+    """Without noise every quadruple of every round is the scripted ratio."""
+    with Folder(text=TEXT % ("", "")) as f:
+        code, answer = verdicts(f, "--b", "device.time=1.05 ms")
+        check(code == 1, "exit", code, answer)
+        with h5py.File(f.h5, "r") as h:
+            check(all(abs(y - math.log(1.05)) < 1e-12 for y in column(h, "pairs/y")), column(h, "pairs/y"))
+            check(set(column(h, "quads/a1")) == set(column(h, "quads/a2")) == {1e6}, "a")
+            check(set(column(h, "quads/b1")) == set(column(h, "quads/b2")) == {1.05e6}, "b")
+            check(texts(h, "points/side") == ["a"] * 3 + ["b"] * 3, texts(h, "points/side"))
+            # 0.4 s a row and round, and no turn more.
+            check(set(column(h, "pairs/quads")) == {98}, set(column(h, "pairs/quads")))
+        code, shown, err = f.run("show", str(f.h5))
+        check(code == 0 and shown.count("slower") >= 4 and "1.050" in shown, shown, err)
+        check(whole_file(f.h5) == "yes" and not f.journal.exists(), "files")
+        code, answer = verdicts(f)
+        check(code == 0, "A/A", code, answer)
+        code, answer = verdicts(f, "--a", "device.time=1.05 ms")
+        check(code == 0, "faster", code, answer)
+
+
+def rounds_and_turns():
+    """Fresh workers a round, in tossed order; rows shuffled; turns abba or baab as often."""
+    with Folder(text=TEXT % ('noise = 0.3\nnoise_kind = "lognormal"', "")) as f:
+        code, answer = verdicts(f, "--set", "gate.rounds=12", "--set", "measure.seed=5")
+        with h5py.File(f.h5, "r") as h:
+            rounds, first, a = column(h, "pairs/round"), texts(h, "pairs/first"), column(h, "pairs/a")
+            check(max(rounds) == 11, "rounds", rounds)
+            starts = [first[rounds.index(r)] for r in range(12)]
+            check(2 <= starts.count("a") <= 10, "start order", starts)
+            check(len({tuple(p for p, q in zip(a, rounds) if q == r) for r in range(12)}) > 2, "never shuffled", a)
+            mirrored = column(h, "quads/mirrored")
+            check(0.4 < sum(mirrored) / len(mirrored) < 0.6, "order of turns", sum(mirrored), len(mirrored))
+            workers = {}
+            for worker, r in zip(column(h, "visits/worker"), column(h, "visits/round")):
+                workers.setdefault(r, set()).add(worker)
+            check(sorted(len(w) for w in workers.values()) == [2] * 12, workers)
+            check(len(set.union(*workers.values())) == 24, "workers are not fresh", workers)
+
+
+def noise_of_each_kind():
+    """The same program passes, 5 % more time is slower, whatever the noise looks like."""
+    for kind in ("normal", "lognormal", "bimodal", "ar1"):
+        device = 'noise = 0.03\nround_noise = 0.002\nnoise_kind = "%s"' % kind
+        with Folder(text=TEXT % (device, "")) as f:
+            code, answer = verdicts(f)
+            check(code == 0, kind, code, answer)
+            code, answer = verdicts(f, "--b", "device.time=1.05 ms")
+            check(code == 1, kind, code, answer)
+            check(all(r["verdict"] == "slower" for r in answer["rows"]), kind, answer)
+
+
+def broken_sides():
+    """A side that dies, hangs, fails or runs out of memory: its row says so, the others stand, exit 3."""
+    for broken, state, words in (("device.die_at=20", "failed", "signal 11"), ("device.hang_at=20", "timeout", "no answer"),
+                                 ("device.fail_at=20", "failed", "fails as scripted"), ("device.fail_at=2", "failed", "fails as"),
+                                 ("device.die_at=2", "failed", "signal 11")):
+        for side in "ab":
+            text = (TEXT % ("", 'timeout = "1 s"')).replace("[[sweep]]\ndevice.seed = [1, 2, 3]\n", "")
+            text += '[[case]]\nname = "good"\n[[case]]\nname = "bad"\ndevice = { seed = 7 }\n'
+            with Folder(text=text) as f:
+                key, value = broken.split("=")
+                # Only the case whose seed differs breaks: its worker's counts begin anew with its device.
+                text = text.replace("seed = 7", "seed = 7, %s = %s" % (key.split(".")[1], "-1"))
+                f.protocol.write_text(text)
+                begin = time.monotonic()
+                f.h5.unlink(missing_ok=True)
+                code, out, err = ab(f, "-f", "json", "--" + side, broken)
+                check(time.monotonic() - begin < 40, broken, "took too long")
+                check(code == 3, broken, side, "exit", code, out, err)
+                with h5py.File(f.h5, "r") as h:
+                    check(state in texts(h, "pairs/state"), broken, texts(h, "pairs/state"))
+                    check(any(words in r and r.startswith(side + ": ") for r in texts(h, "pairs/reason")), broken,
+                          texts(h, "pairs/reason"))
+                check(whole_file(f.h5) == "yes", broken)
+
+
+def interrupted():
+    """Ctrl-C in the middle of a round keeps the rounds before; a killed supervisor leaves a journal that becomes a file."""
+    text = TEXT % ("real_time = true", "") + "\n[gate]\ntolerance = 1e-6\ndetect = 2e-6\n"
+    for how, expected in ((signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)):
+        with Folder(text=text.replace("real_time = true", "real_time = true\nnoise = 0.1")) as f:
+            p = f.start("ab", str(f.protocol), "-o", str(f.h5), "-q")
+            until = time.monotonic() + 50
+            while len(frames(f.journal)[0]) < 1 + 4:
+                check(time.monotonic() < until and p.poll() is None, how, "no journal grew")
+                time.sleep(0.05)
+            os.kill(p.pid, how)
+            out, err = p.communicate(timeout=30)
+            check(p.returncode == expected, how, p.returncode, out, err)
+            if how == signal.SIGKILL:
+                check(f.run("import-journal", str(f.journal))[0] == 0, "the journal cannot be read")
+            with h5py.File(f.h5, "r") as h:
+                check(len(column(h, "pairs/y")) >= 4, how, column(h, "pairs/y"))
+            check(whole_file(f.h5) == "no", how)
+            code, shown, err = f.run("show", str(f.h5))
+            check(code == 0 and "undecided" in shown, how, shown, err)
+
+
+exact_ratio()
+rounds_and_turns()
+noise_of_each_kind()
+broken_sides()
+interrupted()
+print("ok")

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From turns to y, and from the tables of a comparison to its rows. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "results/pairs.h"
+
+/* a1, b1, b2, a2: a drift that is linear over the four turns cancels to first order; the order of
+ * the sides does not. */
+static void test_y(void **state) {
+    (void)state;
+    const double one[][4] = {{100, 105, 105, 100}};
+    struct pair_y y = pairs_y(one, 1);
+    assert_true(fabs(y.y - log(1.05)) < 1e-15 && fabs(y.mean - log(1.05)) < 1e-15);
+    assert_true(y.a_ns == 100 && y.b_ns == 105);
+    /* Of five the lowest and the highest are cut: 0.2 of five is one. */
+    double five[5][4];
+    static const double d[] = {-0.5, 0.01, 0.02, 0.03, 9};
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; k < 4; k++) five[i][k] = k == 1 || k == 2 ? exp(d[i]) : 1;
+    y = pairs_y((const double(*)[4])five, 5);
+    assert_true(fabs(y.y - 0.02) < 1e-12);
+    assert_true(fabs(y.mean - 8.56 / 5) < 1e-12);
+    y = pairs_y(NULL, 0);
+    assert_true(isnan(y.y) && isnan(y.mean));
+}
+
+static void add_point(struct tables *ts, int64_t point, const char *label) {
+    struct table *t = tables_get(ts, "points");
+    int64_t row = table_add(t, 1);
+    table_set_i64(t, row, "point", point);
+    table_set_text(t, row, "label", label);
+    table_set_text(t, row, "case", "decode");
+    table_set_text(t, row, "cell", label);
+    table_set_text(t, row, "workload", "null");
+}
+
+static const char *flags = "disturbed disturbed";
+static void add_pair(struct tables *ts, int64_t a, int64_t b, int64_t round, double y,
+                     const char *state, const char *weights) {
+    struct table *t = tables_get(ts, "pairs");
+    int64_t row = table_add(t, 1);
+    table_set_i64(t, row, "a", a);
+    table_set_i64(t, row, "b", b);
+    table_set_i64(t, row, "round", round);
+    table_set_f64(t, row, "y", y);
+    table_set_f64(t, row, "mean", y);
+    table_set_f64(t, row, "a_ns", isnan(y) ? y : 2e6);
+    table_set_f64(t, row, "b_ns", isnan(y) ? y : 2e6 * exp(y));
+    table_set_i64(t, row, "quads", isnan(y) ? 0 : 10);
+    table_set_text(t, row, "state", state);
+    table_set_text(t, row, "reason", *state == 'o' ? "" : "b: it broke");
+    table_set_text(t, row, "weights", weights);
+    table_set_text(t, row, "flags", flags);
+}
+
+static const struct gate_settings settings = {.metric = "",
+                                              .rows = "",
+                                              .tolerance = 0.01,
+                                              .detect = 0.05,
+                                              .max_blind = 0.25,
+                                              .alpha = 0.005,
+                                              .rounds = 40};
+
+static void test_rows(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    static const char *const labels[] = {"batch=1", "batch=2", "batch=4"};
+    for (int64_t i = 0; i < 6; i++) add_point(ts, i, labels[i % 3]);
+    assert_false(pairs_there(ts));
+    for (int64_t r = 0; r < 8; r++) {
+        const double noise = r % 2 ? 0.001 : -0.001;
+        add_pair(ts, 0, 3, r, 0.0 + noise, "ok", "shared");
+        add_pair(ts, 1, 4, r, 0.06 + noise, "ok", "private");
+    }
+    add_pair(ts, 2, 5, 0, (double)NAN, "failed", "none");
+    assert_true(pairs_there(ts));
+    struct gate *g = pairs_gate(ts, &settings);
+    assert_int_equal(g->n_rows, 3);
+    assert_string_equal(g->rows[0].name, "decode batch=1");
+    assert_int_equal(g->rows[0].verdict, GATE_PASS);
+    assert_int_equal(g->rows[1].verdict, GATE_SLOWER);
+    assert_true(fabs(g->rows[1].old_value - 2) < 1e-9 && g->rows[1].new_value > 2.1);
+    assert_string_equal(g->rows[1].flags, "disturbed"); /* once */
+    assert_non_null(strstr(g->rows[1].reason, "own copy of the weights"));
+    assert_null(strstr(g->rows[0].reason, "own copy"));
+    assert_int_equal(g->rows[2].verdict, GATE_STATE);
+    assert_string_equal(gate_word(&g->rows[2]), "failed");
+    assert_non_null(strstr(g->rows[2].reason, "it broke"));
+    assert_int_equal(gate_exit(g), 1);
+    gate_close(&g);
+    for (int64_t i = 0; i < 2; i++)
+        add_point(ts, i + 6, labels[i]); /* 4 of 8 points are of side a */
+    g = pairs_gate(ts, &settings);
+    assert_string_equal(gate_word(&g->rows[3]), "skipped"); /* nobody came to it */
+    gate_close(&g);
+    tables_close(&ts);
+}
+
+/* A throttled round cancels; where most are, the row has no basis. */
+static void test_throttled(void **state) {
+    (void)state;
+    for (int most = 3; most <= 5; most++) {
+        struct tables *ts = tables_create();
+        add_point(ts, 0, "x");
+        add_point(ts, 1, "x");
+        for (int r = 0; r < 8; r++) {
+            flags = r < most ? "throttled" : "";
+            add_pair(ts, 0, 1, r, r % 2 ? 0.001 : -0.001, "ok", "none");
+        }
+        struct gate *g = pairs_gate(ts, &settings);
+        assert_string_equal(gate_word(&g->rows[0]), most > 4 ? "throttled" : "pass");
+        assert_int_equal(gate_exit(g), most > 4 ? 3 : 0);
+        gate_close(&g);
+        tables_close(&ts);
+    }
+    flags = "disturbed disturbed";
+}
+
+/* A file from elsewhere may say anything: no index leads out of the rows. */
+static void test_absurd(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    add_point(ts, 0, "x");
+    add_point(ts, 1, "x");
+    add_pair(ts, -1, 7, 0, 0, "ok", "");
+    add_pair(ts, 5, 7, 0, 0, "ok", "");
+    add_pair(ts, 0, 1, INT64_MAX, 0, "ok", "");
+    add_pair(ts, 0, 1, -5, 0, "ok", "");
+    struct gate *g = pairs_gate(ts, &settings);
+    assert_int_equal(g->n_rows, 1);
+    assert_int_equal(g->rows[0].verdict, GATE_UNDECIDED);
+    gate_close(&g);
+    tables_close(&ts);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_y),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_absurd),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
