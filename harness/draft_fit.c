@@ -67,6 +67,7 @@ static bool can_run(const struct point *p, int format) {
     const struct op_case asked = {.weight = weight_formats[format].type,
                                   .scale = weight_formats[format].scale,
                                   .group = model_group(&p->config.params),
+                                  .input = model_input(&as),
                                   .activation = model_activation(&as, p->device),
                                   .kv = model_kv_type(&p->config.params)};
     struct device *device = NULL;

@@ -134,8 +134,8 @@ void visit_point_row(struct visit *v, struct tables *out, int64_t peak, const ch
         if (f) text_printf(&effective, " %s=%s", f->key + strlen("device."), f->value);
     }
     const struct point *point = v->request->point;
-    if (point->has_model && point->config.activation != DT_F32)
-        text_printf(&effective, " activation=%s", dtype_names[point->config.activation]);
+    if (point->has_model && model_binding(&point->config) != DT_F32)
+        text_printf(&effective, " activation=%s", dtype_names[model_binding(&point->config)]);
     const char *wanted = facts_get(&point->facts, "device.isa", "auto");
     const char *got = facts_get(&facts, "device.isa", wanted);
     if (strcmp(wanted, "auto") && strcmp(wanted, got))

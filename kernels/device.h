@@ -31,6 +31,7 @@ struct weight {
     enum dtype type;
     enum scale scale;
     int group;
+    enum dtype input;           /* weight_spec.input */
     int64_t bytes, scale_bytes; /* as allocated (padding included), MEM_WEIGHT and MEM_SCALE */
 };
 
@@ -43,7 +44,8 @@ struct step_bounds { /* the largest step that will come; nothing allocates after
 struct op_case { /* asked of `supports` */
     enum dtype weight;
     enum scale scale;
-    int group; /* linear, embed */
+    int group;        /* linear, embed */
+    enum dtype input; /* of the weight: weight_spec.input */
     enum dtype activation;
     enum dtype kv;
     bool paged, window; /* rope_append, attention */
@@ -99,9 +101,9 @@ struct device_kind {
         struct device *,
         size_t bytes); /* 64-byte aligned, zeroed; NULL: out of memory. Use device_alloc */
     void (*free)(struct device *, void *, size_t bytes);
-    /* Stacks n parts (same cols, type, scale, group) along rows into one weight; sources[i] gives
-       part i's rows. For SwiGLU: parts {gate, up}. MEM_WEIGHT and MEM_SCALE through the tracker.
-       ERR_MEMORY, ERR_UNSUPPORTED. */
+    /* Stacks n parts (same cols, type, scale, group, input) along rows into one weight; sources[i]
+       gives part i's rows. For SwiGLU: parts {gate, up}. MEM_WEIGHT and MEM_SCALE through the
+       tracker. ERR_MEMORY, ERR_UNSUPPORTED. */
     int (*pack)(struct device *, struct weight **, const struct weight_spec *parts, int n,
                 const struct row_source *sources, struct err *);
     void (*unpack)(struct device *, struct weight **); /* frees; NULL is safe */

@@ -98,7 +98,12 @@ struct ops {
     void (*add_norm)(struct device *, struct tensor *y, struct tensor *residual,
                      const struct tensor *delta, const float *gain, float eps);
     /* y (M, N) = x (M, K) * W^T (+ bias (N), or NULL), W (N, K). EPI_SWIGLU: W stacks gate (N rows)
-       and up (N rows): y = silu(gate) * up, silu(z) = z / (1 + exp(-z)); bias must be NULL. */
+       and up (N rows): y = silu(gate) * up, silu(z) = z / (1 + exp(-z)); bias must be NULL.
+       Where the weight's input is int8, x is f32 and each of its rows is rounded to codes with one
+       scale s (quant_input); codes are multiplied and added exactly, in int32, apart for each group
+       of the weight's scales (else one group: all columns), and x * W^T is s * (sum over groups, in
+       their order, of the group's scale * (float)its sum), each step rounded to f32: the same bits
+       on every device. A row of x with a NaN or an infinity gives NaN everywhere. */
     void (*linear)(struct device *, struct tensor *y, const struct tensor *x, const struct weight *,
                    const float *bias, enum epilogue);
     /* qkv (n_row, (n_q + 2 n_kv) d_h): rotates q into q (n_row, n_q d_h) and k into the cache,
@@ -131,7 +136,7 @@ struct ops {
     void (*triad)(struct device *, float *a, const float *b, const float *c, float s,
                   int64_t n); /* a = b + s c */
     /* Exactly `flops` (a multiple of 2^22) of independent multiply-adds in registers, spread over
-     * all threads. */
+     * all threads; int8: of codes, in int32, as products with int8 inputs do. */
     void (*fma_peak)(struct device *, enum dtype, int64_t flops);
 };
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "kernels/quant_code.h"
@@ -87,6 +88,28 @@ void quant_roundtrip(const struct weight_spec *spec, float *w, float tensor_absm
     for (int64_t i = 0; i < spec->cols; i++) w[i] = quant_value(spec, codes[i], scales[i / span]);
     free(codes);
     free(scales);
+}
+
+float quant_input(const float *x, int64_t n, int8_t *codes) {
+    float most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float a = fabsf(x[i]);
+        if (!(a < INFINITY)) {
+            memset(codes, 0, (size_t)n);
+            return NAN;
+        }
+        if (a > most) most = a;
+    }
+    const float scale = quant_scale(most, 127.0f, false);
+    for (int64_t i = 0; i < n; i++) codes[i] = quant_int(fmaxf(x[i] / scale, -127.0f), 127.0f);
+    return scale;
+}
+
+const char *quant_input_refused(enum dtype weight, enum dtype input, int64_t cols) {
+    if (input == DT_F32) return NULL;
+    if (input != DT_I8) return "inputs of products are floats or int8";
+    if (weight != DT_I8 && weight != DT_I4) return "int8 inputs are for int8 and int4 weights";
+    return cols > QUANT_INPUT_COLS ? "int8 inputs: more than 131072 columns leave int32" : NULL;
 }
 
 float quant_kv(const float *x, int d_h, int8_t *codes) {

@@ -14,8 +14,10 @@ struct weight_spec {
     int64_t rows, cols;
     enum dtype type;
     enum scale scale;
-    int group; /* SCALE_GROUP: consecutive columns per scale; the last group of a row may be
-                  shorter. 0 otherwise */
+    int group;        /* SCALE_GROUP: consecutive columns per scale; the last group of a row may be
+                         shorter. 0 otherwise */
+    enum dtype input; /* what inner products take of x: DT_F32, its values as they are, or DT_I8,
+                         its codes (quant_input): for int8 and int4 weights only */
 };
 /* Gives row r (cols floats) of the matrix; may be called in any order, from several threads, more
  * than once. */
@@ -53,5 +55,14 @@ void quant_roundtrip(const struct weight_spec *, float *w, float tensor_absmax);
 /* KV cache int8: one scale per (token, head) of d_h values; scale = absmax/127 in f32, 1 if all
  * zero. */
 float quant_kv(const float *x, int d_h, int8_t *codes);
+
+/* A row of x for a weight whose input is int8: one scale, absmax/127 in f32, 1 if all zero; codes
+   rint(x/scale) within -127..127. A NaN or an infinity makes the scale NaN and every code 0, so
+   that all products with the row are NaN. */
+float quant_input(const float *x, int64_t n, int8_t *codes);
+/* Inner products of codes are exact in int32 up to this many columns: 127 * 128 * 2^17 < 2^31. */
+enum { QUANT_INPUT_COLS = 1 << 17 };
+/* Why inner products of such weights take no such input, or NULL. */
+const char *quant_input_refused(enum dtype weight, enum dtype input, int64_t cols);
 
 #endif

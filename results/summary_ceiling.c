@@ -78,6 +78,8 @@ static void ceiling_point(const struct summary_index *x, int64_t point, struct s
     kind.type = counts ? summary_key(ts, point, "workload.type", &type) : "";
     if (counts && (!*kind.type || !strcmp(kind.type, "auto")))
         kind.type = table_text(points, point, "binding");
+    if (!strcmp(kind.name, "gemm") && !strcmp(table_text(points, point, "binding"), "int8"))
+        kind.type = "int8"; /* whatever the weights: codes by codes */
     kind.unit = counts ? "FLOP/s" : "byte/s";
     kind.bytes = size >= 0 && size < 1e18 ? (int64_t)size : I64_NONE;
     kind.threads = threads_of(ts, point);
@@ -117,9 +119,15 @@ void ceilings_compute(const struct summary_index *x) {
     series_free(&rates);
 }
 
-static bool is_of_kind(const struct table *t, int64_t row, bool arithmetic, const char *type) {
+/* A product of int8 weights with floats is no ceiling of int8. */
+static bool is_of_kind(const struct tables *ts, int64_t row, bool arithmetic, const char *type) {
+    const struct table *t = tables_peek(ts, "ceilings");
     const char *name = table_text(t, row, "name");
+    const int64_t point = table_int(t, row, "point");
     if (!arithmetic) return !strcmp(name, "read");
+    if (!strcmp(name, "gemm") && !strcmp(type, "int8") && point != I64_NONE &&
+        strcmp(table_text(tables_peek(ts, "points"), point, "binding"), "int8") != 0)
+        return false;
     return (!strcmp(name, "fma") || !strcmp(name, "gemm")) &&
            !strcmp(table_text(t, row, "type"), type);
 }
@@ -132,7 +140,7 @@ void summary_ceiling(const struct tables *ts, const char *kind, const char *type
     int64_t bytes = I64_NONE, threads = I64_NONE, n = table_rows(t);
     *value = *upper = (double)NAN;
     for (int64_t r = 0; r < n; r++) {
-        if (!is_of_kind(t, r, arithmetic, type)) continue;
+        if (!is_of_kind(ts, r, arithmetic, type)) continue;
         int64_t b = arithmetic ? 0 : table_int(t, r, "bytes"), th = table_int(t, r, "threads");
         double v = table_real(t, r, "value");
         if (!(v > 0) || b < bytes || (b == bytes && th < threads)) continue;

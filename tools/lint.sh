@@ -19,7 +19,7 @@ echo "lint: clang-tidy"
 find ${folders% tests} -name '*.c' ! -path '*/cpu/neon/*' -print0 |
     xargs -0 -n 4 -P "$(nproc)" clang-tidy --quiet -p "$build" 2>/dev/null || failed=1
 if [ -d /usr/aarch64-linux-gnu/include ]; then
-    clang-tidy --quiet kernels/cpu/neon/*.c -- --target=aarch64-linux-gnu -std=gnu17 -D_GNU_SOURCE -I. -Wall -Wextra \
+    clang-tidy --quiet kernels/cpu/neon/*.c -- --target=aarch64-linux-gnu -march=armv8.2-a+dotprod -std=gnu17 -D_GNU_SOURCE -I. -Wall -Wextra \
         -Wshadow -Wconversion -Wno-sign-conversion 2>/dev/null || failed=1
 else
     echo "lint: kernels/cpu/neon is left out: its headers are missing (tools/setup.sh arm64-packages)"

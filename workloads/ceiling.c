@@ -36,7 +36,7 @@ struct ceiling_self {
 static const char *const type_words[] = {"f32",         "f16",        "bf16", "int8",
                                          "int8-tensor", "int8-group", "int4", "int4-tensor",
                                          "int4-row",    "nf4",        "auto", NULL};
-enum { TYPE_AUTO = 10 };
+enum { TYPE_INT8 = 3, TYPE_AUTO = 10 };
 static const char *const op_words[] = {"read", "copy", "triad", "fma", "gemm", NULL};
 #define PARAM(field)                                                                               \
     .offset = offsetof(struct ceiling_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
@@ -65,14 +65,15 @@ static const struct option params[] = {
      .words = type_words,
      .unit = "",
      .help =
-         "fma: element type; gemm: how the matrix is stored; auto: the type in which the device multiplies bf16 models."},
+         "fma: element type (int8: multiplied in int32); gemm: how the matrix is stored; auto: the type in which the device multiplies bf16 models."},
     {.key = "activation",
      .type = OPT_WORD,
      PARAM(activation),
      .def = "auto",
      .words = activation_words,
      .unit = "",
-     .help = "gemm: element type of x and y; auto: what the device keeps beside such matrices."},
+     .help =
+         "gemm: element type of x and y; auto: what the device keeps beside such matrices; int8: f32, of which each row is rounded to int8 and multiplied in int32, beside int8 and int4."},
     {.key = "flops",
      .type = OPT_INT,
      PARAM(flops),
@@ -125,7 +126,7 @@ static void adapt(void *params_, const struct device_kind *kind) {
     choose_amounts(p);
     /* f32, f16 and bf16 are the first of the formats, in the order of enum dtype. */
     if (p->type == TYPE_AUTO) p->type = (int)device_activation(kind, DT_BF16);
-    p->activation = (int)activation_type(p->activation, weight_formats[p->type].type, kind);
+    p->activation = activation_word(p->activation, weight_formats[p->type].type, kind);
 }
 
 static bool moves(const struct ceiling_params *p) { return p->op <= CEILING_TRIAD; }
@@ -148,11 +149,12 @@ static struct weight_spec matrix_of(const struct ceiling_params *p) {
                                 .cols = p->depth,
                                 .type = format->type,
                                 .scale = format->scale,
-                                .group = model_group(&group)};
+                                .group = model_group(&group),
+                                .input = activation_input(p->activation)};
 }
 
 static enum dtype activation_of(const struct ceiling_params *p) {
-    return (enum dtype)p->activation;
+    return activation_type(p->activation);
 }
 
 /* Calls of one execution: an execution below some 50 microseconds measures the call, so small
@@ -171,10 +173,16 @@ static int64_t repeats_of(const struct ceiling_params *p) {
 static void check(const void *p, const struct model_config *config, struct problems *problems) {
     const struct ceiling_params *ceiling = p;
     (void)config;
-    if (ceiling->op == CEILING_FMA && weight_formats[ceiling->type].scale != SCALE_NONE)
+    const struct weight_format *format = &weight_formats[ceiling->type];
+    if (ceiling->op == CEILING_FMA && format->scale != SCALE_NONE && ceiling->type != TYPE_INT8)
         problem(problems, "workload.type", "workload.op",
-                "fma multiplies f32, f16 or bf16; %s is a format of matrices",
-                weight_formats[ceiling->type].name);
+                "fma multiplies f32, f16, bf16 or int8; %s is a format of matrices", format->name);
+    if (ceiling->op == CEILING_GEMM &&
+        quant_input_refused(format->type, activation_input(ceiling->activation), 0))
+        problem(
+            problems, "workload.activation", "workload.type",
+            "int8 inputs are multiplied with int8 and int4 weights, and those of %s are neither",
+            format->name);
     if (ceiling->flops < FLOP_GRAIN)
         problem(problems, "workload.flops", NULL, "flops is %lld, and at least %d, or 0",
                 (long long)ceiling->flops, (int)FLOP_GRAIN);
@@ -187,7 +195,9 @@ static void plan(const void *p, const struct model_config *config, struct plan *
     (void)config;
     plan->most_marks = 1;
     plan->peak_bytes = 0;
-    plan->binding_type = ceiling->op == CEILING_FMA ? type_of(ceiling) : activation_of(ceiling);
+    plan->binding_type = ceiling->op == CEILING_FMA                       ? type_of(ceiling)
+                         : activation_input(ceiling->activation) == DT_I8 ? DT_I8
+                                                                          : activation_of(ceiling);
     if (moves(ceiling)) {
         work->bytes[MEM_OTHER] = repeats * (double)(n_buffers(ceiling) * buffer_size(ceiling));
         if (ceiling->op == CEILING_TRIAD)
@@ -219,7 +229,8 @@ static int supported(struct device *device, const struct ceiling_params *p, stru
                               .scale = weight_formats[p->type].scale,
                               .activation = activation_of(p),
                               .kv = DT_F32,
-                              .group = matrix_of(p).group};
+                              .group = matrix_of(p).group,
+                              .input = matrix_of(p).input};
     const char *reason = "";
     if (p->op == CEILING_FMA) op_case.activation = type_of(p);
     if (device->kind->supports(device, ops[p->op], &op_case, &reason)) return 0;

@@ -94,7 +94,7 @@ static void plan(const void *params_, const struct model_config *config, struct 
                        cache_host_bytes(config, &spec.cache) + filling[MEM_KV] + filling[MEM_SCALE];
     plan->most_marks = p->batch * p->steps;
     plan->peak_bytes = 0;
-    plan->binding_type = config->activation;
+    plan->binding_type = model_binding(config);
 }
 
 /* Pushes the context of one sequence through a session of its own and keeps its KV in `to`. */

@@ -217,7 +217,7 @@ static void plan(const void *params_, const struct model_config *config, struct 
                        cache_host_bytes(config, &spec.cache);
     plan->most_marks = p->batch * p->tokens + 2;
     plan->peak_bytes = 0;
-    plan->binding_type = config->activation;
+    plan->binding_type = model_binding(config);
 }
 
 static int64_t text_stride(const struct generate_params *p) { return p->prompt + p->tokens; }

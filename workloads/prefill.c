@@ -137,7 +137,7 @@ static void plan(const void *params_, const struct model_config *config, struct 
                        cache_host_bytes(config, &spec.cache);
     plan->most_marks = p->batch;
     plan->peak_bytes = 0;
-    plan->binding_type = config->activation;
+    plan->binding_type = model_binding(config);
 }
 
 static void reset(void *s) {

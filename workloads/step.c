@@ -87,7 +87,7 @@ static void plan(const void *params_, const struct model_config *config, struct 
     plan->host_bytes =
         (int64_t)sizeof(int32_t) * p->batch * 2 + cache_host_bytes(config, &spec.cache);
     plan->most_marks = p->split == SPLIT_WHOLE ? 1 : 7 * config->shape.n_layers + 3;
-    plan->binding_type = config->activation;
+    plan->binding_type = model_binding(config);
 }
 
 static void on_part(void *ctx, enum step_part part) { run_phase(ctx, PHASE_PARTS + (int)part); }

@@ -76,22 +76,26 @@ void cpu_triad(struct device *device, float *a, const float *b, const float *c, 
 
 struct peak {
     float (*peak)(int64_t flops);
+    uint32_t (*codes)(int64_t flops); /* or NULL */
     _Atomic uint32_t sink;
 };
 
 static void peak_pieces(void *ctx, int64_t begin, int64_t end, int thread) {
     struct peak *job = ctx;
+    const int64_t flops = (end - begin) * PEAK_PIECE;
     (void)thread;
-    atomic_fetch_xor(&job->sink, f32_bits(job->peak((end - begin) * PEAK_PIECE)));
+    atomic_fetch_xor(&job->sink,
+                     job->codes != NULL ? job->codes(flops) : f32_bits(job->peak(flops)));
 }
 
 void cpu_fma_peak(struct device *device, enum dtype type, int64_t flops) {
     struct cpu *cpu = cpu_of(device);
     const struct cpu_kernels *kernels = cpu->kernels;
     const bool pairs = type == DT_BF16 && kernels->pairs_peak != NULL;
-    struct peak job = {.peak = pairs ? kernels->pairs_peak : kernels->fma_peak};
-    if (!cpu_expects(cpu, type == DT_F32 || type == DT_F16 || type == DT_BF16,
-                     "fma_peak: this device multiplies floats only"))
+    struct peak job = {.peak = pairs ? kernels->pairs_peak : kernels->fma_peak,
+                       .codes = type == DT_I8 ? cpu->codes->peak : NULL};
+    if (!cpu_expects(cpu, type == DT_F32 || type == DT_F16 || type == DT_BF16 || type == DT_I8,
+                     "fma_peak: this device multiplies floats and int8 only"))
         return;
     pool_run(cpu->pool, flops / PEAK_PIECE, 8, 1, peak_pieces, &job);
 }

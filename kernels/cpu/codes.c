@@ -16,15 +16,32 @@ static uint32_t code_bits(enum dtype type, int8_t code) {
     return (uint32_t)(type == DT_I4 ? code + 8 : code) & 15;
 }
 
-static word word_of(enum dtype type, const int8_t *codes, int64_t n) {
+/* Which 4 bits of a word code i of it has: where the input is int8, the low and the high half of
+ * byte i and i - 4. */
+static int64_t nibble(const struct cpu_weight *w, int64_t i) {
+    return w->head.input == DT_I8 ? i % 4 * 2 + i / 4 : i;
+}
+
+static word word_of(const struct cpu_weight *w, const int8_t *codes, int64_t n) {
     word bits = 0;
-    for (int64_t i = 0; i < n; i++) bits |= code_bits(type, codes[i]) << (4 * i);
+    for (int64_t i = 0; i < n; i++) bits |= code_bits(w->head.type, codes[i]) << (4 * nibble(w, i));
     return bits;
 }
 
-static void place_codes(const struct cpu_weight *w, char *panel, int64_t lane,
+/* Words of int8 codes, one a byte. */
+static void place_bytes(const struct cpu_weight *w, int flip, char *panel, int64_t lane,
+                        const int8_t *codes) {
+    for (int64_t k = 0; k < w->head.cols; k++)
+        panel[cpu_weight_byte(w, k) + lane * WORD_INT8] = (char)(codes[k] ^ flip);
+}
+
+static void place_codes(const struct cpu_weight *w, int flip, char *panel, int64_t lane,
                         const int8_t *codes) {
     const int64_t cols = w->head.cols;
+    if (w->head.input == DT_I8 && !has_words(w)) {
+        place_bytes(w, flip, panel, lane, codes);
+        return;
+    }
     if (!has_words(w)) {
         for (int64_t k = 0; k < cols; k++) panel[k * PANEL + lane] = codes[k];
         return;
@@ -34,7 +51,7 @@ static void place_codes(const struct cpu_weight *w, char *panel, int64_t lane,
         const int64_t left = w->span - k % w->span;
         n = left < WORD_CODES ? left : WORD_CODES;
         if (n > cols - k) n = cols - k;
-        *to = word_of(w->head.type, codes + k, n);
+        *to = word_of(w, codes + k, n);
     }
 }
 
@@ -47,11 +64,11 @@ static void place_scales(const struct cpu_weight *w, int64_t panel, int part, in
     for (int64_t g = 0; g < w->n_groups; g++) to[g * PANEL] = f16_from_f32(scales[g]);
 }
 
-void cpu_pack_codes(const struct cpu_weight *w, const struct weight_spec *spec, int64_t panel,
-                    int64_t lane, const float *row, float tensor_absmax,
-                    const struct codes_room *room) {
+void cpu_pack_codes(const struct cpu *cpu, const struct cpu_weight *w,
+                    const struct weight_spec *spec, int64_t panel, int64_t lane, const float *row,
+                    float tensor_absmax, const struct codes_room *room) {
     quant_row(spec, row, tensor_absmax, room->codes, room->scales);
-    place_codes(w, w->data + panel * w->panel_bytes, lane, room->codes);
+    place_codes(w, cpu->codes->flip, w->data + panel * w->panel_bytes, lane, room->codes);
     place_scales(w, panel, cpu_part_of_panel(w, panel), lane, room->scales);
 }
 
@@ -112,14 +129,17 @@ void cpu_weight_scales(const struct cpu_weight *w, int64_t panel, int n, float *
         for (int i = 0; i < PANEL; i++) out[p * PANEL + i] = scale_at(w, panel + p, i, 0);
 }
 
-static int8_t code_at(const struct cpu_weight *w, const char *columns, int64_t lane, int64_t i) {
+static int8_t code_at(const struct cpu_weight *w, int flip, const char *columns, int64_t lane,
+                      int64_t i) {
+    if (w->head.input == DT_I8 && !has_words(w))
+        return (int8_t)(columns[cpu_weight_byte(w, i) + lane * WORD_INT8] ^ flip);
     if (!has_words(w)) return (int8_t)columns[i * PANEL + lane];
     const word bits = ((const word *)columns)[i / WORD_CODES * PANEL + lane];
-    const int8_t code = (int8_t)(bits >> (4 * (i % WORD_CODES)) & 15);
+    const int8_t code = (int8_t)(bits >> (4 * nibble(w, i % WORD_CODES)) & 15);
     return (int8_t)(w->head.type == DT_I4 ? code - 8 : code);
 }
 
-void cpu_codes_row(const struct cpu_weight *w, int64_t place, float *out) {
+void cpu_codes_row(const struct cpu *cpu, const struct cpu_weight *w, int64_t place, float *out) {
     const int64_t panel = place / PANEL, lane = place % PANEL, cols = w->head.cols;
     const struct weight_spec spec = {.type = w->head.type};
     for (int64_t g = 0, k = 0; g < w->n_groups; g++) {
@@ -127,7 +147,7 @@ void cpu_codes_row(const struct cpu_weight *w, int64_t place, float *out) {
         const float scale = scale_at(w, panel, lane, g);
         const int64_t n = cols - k < w->span ? cols - k : w->span;
         for (int64_t i = 0; i < n; i++)
-            out[k + i] = quant_value(&spec, code_at(w, columns, lane, i), scale);
+            out[k + i] = quant_value(&spec, code_at(w, cpu->codes->flip, columns, lane, i), scale);
         k += n;
     }
 }

@@ -80,6 +80,7 @@ static int cpu_open(struct device **device, const void *params, struct err *err)
     struct cpu *cpu = must_alloc(sizeof *cpu);
     *cpu = (struct cpu){.base.ops = &cpu_ops,
                         .kernels = cpu_kernels_of(isa),
+                        .codes = cpu_code_kernels_of(isa),
                         .topology = topology,
                         .params = *p,
                         .touch = true};
@@ -121,6 +122,7 @@ static void cpu_describe(struct device *device, struct facts *facts) {
     facts_set(facts, "device.isa_best", isa_words[best_level() + 1], "", "");
     if (isa_best() == ISA_AMX && amx_refused() != NULL)
         facts_printf(facts, "device.isa_refused", "", "", "amx: %s", amx_refused());
+    facts_set(facts, "device.int8", cpu->codes->name, "", "");
     facts_printf(facts, "device.threads", "", "", "%d", threads);
     facts_printf(facts, "device.cores", "", "", "%d", cpu->topology.n_cores);
     if (cpu->topology.quota > 0)
@@ -141,12 +143,16 @@ static void cpu_describe(struct device *device, struct facts *facts) {
 
 static const char *refused(enum op op, const struct op_case *c) {
     const bool ceiling = op == OP_COPY || op == OP_READ || op == OP_TRIAD || op == OP_FMA_PEAK;
-    if (op == OP_FMA_PEAK && !cpu_is_float(c->activation))
-        return "cpu multiplies floats only; integers have no kernel";
+    if (op == OP_FMA_PEAK && !cpu_is_float(c->activation) && c->activation != DT_I8)
+        return "cpu multiplies floats and int8 only";
     if (!ceiling && !cpu_is_float(c->activation))
         return "cpu keeps activations in f32, f16 or bf16";
+    if (op == OP_LINEAR && c->input == DT_I8 && c->activation != DT_F32)
+        return "int8 inputs are rounded from f32 activations";
     if (op == OP_EMBED || op == OP_LINEAR) {
-        const char *why = cpu_weight_refused(c->weight, c->scale, c->group);
+        const struct weight_spec spec = {
+            .type = c->weight, .scale = c->scale, .group = c->group, .input = c->input};
+        const char *why = cpu_weight_refused(&spec);
         if (why != NULL) return why;
     }
     if ((op == OP_ROPE_APPEND || op == OP_ATTENTION) && !cpu_is_float(c->kv) && c->kv != DT_I8)
@@ -156,14 +162,20 @@ static const char *refused(enum op op, const struct op_case *c) {
 
 static bool cpu_supports(struct device *device, enum op op, const struct op_case *c,
                          const char **kernel_or_reason) {
-    static const char *const kernels[][3] = {
-        {"scalar", "scalar panels of 16 rows", "scalar panels of 16 rows of codes"},
-        {"avx2", "avx2 panels of 16 rows", "avx2 panels of 16 rows of codes"},
-        {"avx512", "avx512 panels of 16 rows", "avx512 panels of 16 rows of codes"},
-        {"amx", "avx512 panels of 16 rows", "avx512 panels of 16 rows of codes"},
-        {"neon", "neon panels of 16 rows", "neon panels of 16 rows of codes"},
+    static const char *const kernels[][4] = {
+        {"scalar", "scalar panels of 16 rows", "scalar panels of 16 rows of codes",
+         "scalar panels of 16 rows of codes, by codes"},
+        {"avx2", "avx2 panels of 16 rows", "avx2 panels of 16 rows of codes",
+         "avx2 panels of 16 rows of codes, by codes"},
+        {"avx512", "avx512 panels of 16 rows", "avx512 panels of 16 rows of codes",
+         "avx512 panels of 16 rows of codes, by codes"},
+        {"amx", "avx512 panels of 16 rows", "avx512 panels of 16 rows of codes",
+         "avx512 panels of 16 rows of codes, by codes"},
+        {"neon", "neon panels of 16 rows", "neon panels of 16 rows of codes",
+         "neon panels of 16 rows of codes, by codes"},
     };
-    const int form = op != OP_LINEAR && op != OP_EMBED ? 0 : cpu_is_float(c->weight) ? 1 : 2;
+    const bool product = op == OP_LINEAR || op == OP_EMBED;
+    const int form = !product ? 0 : cpu_is_float(c->weight) ? 1 : c->input == DT_I8 ? 3 : 2;
     const struct cpu *cpu = cpu_of(device);
     const char *reason = refused(op, c);
     *kernel_or_reason = reason;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "kernels/cpu/code_kernels.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/topology.h"
@@ -46,11 +47,21 @@ struct rope_table {       /* cosine and sine of positions 0 ... filled-1 for one
     float base;
 };
 
+struct inputs {     /* rows of x as codes: there while weights are whose input is int8 */
+    char *words;    /* (BLOCK_ROWS, row_bytes) */
+    int32_t *start; /* (BLOCK_ROWS, groups) what sums of such codes begin with */
+    float *scales;  /* (BLOCK_ROWS) */
+    int64_t bytes;
+    int n_weights;
+};
+
 struct cpu {
     struct device base;
     void *evicted; /* what makes caches cold; NULL until asked for */
     size_t evicted_bytes;
     const struct cpu_kernels *kernels;
+    const struct cpu_code_kernels *codes;
+    struct inputs inputs;
     struct pool *pool;
     struct topology topology;
     struct cpu_params params;
@@ -112,7 +123,7 @@ int64_t cpu_weight_place(const struct cpu_weight *, int64_t row);
 void cpu_weight_row(const struct cpu *, const struct cpu_weight *, int64_t row, float *out);
 int cpu_part_of_panel(const struct cpu_weight *, int64_t panel);
 /* Why a device cannot have such weights, or NULL. */
-const char *cpu_weight_refused(enum dtype, enum scale, int group);
+const char *cpu_weight_refused(const struct weight_spec *);
 
 /* codes.c: quantized weights */
 struct codes_room { /* for one row */
@@ -120,16 +131,22 @@ struct codes_room { /* for one row */
     float *scales;  /* (n_groups) */
 };
 /* Quantizes a row into its lane of a panel. */
-void cpu_pack_codes(const struct cpu_weight *, const struct weight_spec *, int64_t panel,
-                    int64_t lane, const float *row, float tensor_absmax, const struct codes_room *);
+void cpu_pack_codes(const struct cpu *, const struct cpu_weight *, const struct weight_spec *,
+                    int64_t panel, int64_t lane, const float *row, float tensor_absmax,
+                    const struct codes_room *);
 float cpu_absmax(struct cpu *, const struct weight_spec *, const struct row_source *);
-void cpu_codes_row(const struct cpu_weight *, int64_t place, float *out);
+void cpu_codes_row(const struct cpu *, const struct cpu_weight *, int64_t place, float *out);
 /* Where there is one scale a row: those of the rows of n panels. out (n, 16) */
 void cpu_weight_scales(const struct cpu_weight *, int64_t panel, int n, float *out);
 
 /* Chooses block_rows and block_k for a second-level cache of so many bytes (0: unknown). No bit of
    a result depends on them. */
 void cpu_linear_blocks(struct cpu *, int64_t l2_bytes);
+
+/* linear_codes.c: room for rows of x as this weight wants them; false: no memory. */
+bool cpu_inputs_open(struct cpu *, const struct cpu_weight *);
+void cpu_inputs_close(struct cpu *);
+
 /* Floats of scratch that one thread needs for an op under these bounds. */
 int64_t cpu_linear_scratch(void);
 int64_t cpu_linear_wide(const struct step_bounds *);
@@ -161,16 +178,31 @@ static inline int64_t cpu_word_columns(enum dtype type) {
     return dtype_bits(type) == 4 ? WORD_CODES : type == DT_BF16 ? 2 : 1;
 }
 
+/* The same of a weight, whose input may make words of it (code_kernels.h). */
+static inline int64_t cpu_weight_word(const struct weight *w) {
+    return w->input == DT_I8 && w->type == DT_I8 ? WORD_INT8 : cpu_word_columns(w->type);
+}
+
 /* Bytes of n columns of a panel from the beginning of a group on. */
-static inline int64_t cpu_columns_bytes(enum dtype type, int64_t n) {
-    const int64_t word_k = cpu_word_columns(type);
+static inline int64_t cpu_words_bytes(enum dtype type, int64_t word_k, int64_t n) {
     return (n + word_k - 1) / word_k * (word_k * PANEL * dtype_bits(type) / 8);
+}
+
+static inline int64_t cpu_columns_bytes(enum dtype type, int64_t n) {
+    return cpu_words_bytes(type, cpu_word_columns(type), n);
 }
 
 /* Where column k of a panel lies, in bytes; k begins a word. */
 static inline int64_t cpu_weight_column(const struct cpu_weight *w, int64_t k) {
-    return k / w->span * cpu_columns_bytes(w->head.type, w->span) +
-           cpu_columns_bytes(w->head.type, k % w->span);
+    const int64_t word_k = cpu_weight_word(&w->head);
+    return k / w->span * cpu_words_bytes(w->head.type, word_k, w->span) +
+           cpu_words_bytes(w->head.type, word_k, k % w->span);
+}
+
+/* Where column k of lane 0 lies where one has a byte of a word. */
+static inline int64_t cpu_weight_byte(const struct cpu_weight *w, int64_t k) {
+    const int64_t in_group = k % w->span;
+    return cpu_weight_column(w, k - in_group % WORD_INT8) + in_group % WORD_INT8;
 }
 
 /* Where tile i of n begins: all about as high, save that one or two rows too many make a last tile

@@ -76,6 +76,8 @@ struct cpu_kernels {
     void (*unpack[WEIGHT_TYPES])(float *out, const void *panel, int64_t k);
     void (*widen[FLOAT_TYPES])(float *out, const void *in, int64_t n);
     void (*narrow[FLOAT_TYPES])(void *out, const float *in, int64_t n);
+    /* quant_input, of which the codes and the scale are. */
+    float (*input)(int8_t *codes, const float *x, int64_t n);
     void (*add)(float *y, const float *a, const float *b, int64_t n); /* y = a + b; y may be a */
     void (*swiglu)(float *y, const float *gate, const float *up,
                    int64_t n); /* y = silu(gate) * up; y may be gate */

@@ -3,15 +3,7 @@
  * arithmetic). */
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
-
-/* The scratch of a thread: rows of x times a group of panels, and for SwiGLU the matching group of
-   `up`, which may begin inside a panel and then reaches into one more. */
-enum {
-    GATE_COLS = GROUP_PANELS * PANEL,
-    UP_COLS = GATE_COLS + PANEL,
-    SCRATCH_COLS = GATE_COLS + UP_COLS
-};
+#include "kernels/cpu/linear.h"
 
 enum {
     UNPACK_ROWS = 48,  /* more rows than this: panels of floats are widened once for all of them */
@@ -40,19 +32,6 @@ void cpu_linear_blocks(struct cpu *cpu, int64_t l2_bytes) {
 int64_t cpu_linear_scratch(void) {
     return BLOCK_ROWS * SCRATCH_COLS + GROUP_PANELS * BLOCK_K * PANEL;
 }
-
-struct product {
-    struct cpu *cpu;
-    const struct cpu_weight *w;
-    /* acc (m, n_panels * 16), ldc apart = rows r0 ... of x * panels first ..., with all scales. */
-    void (*multiply)(const struct product *, int32_t r0, int32_t m, int64_t first, int n_panels,
-                     float *acc, int64_t ldc, float *wide);
-    struct tensor x, y; /* m rows */
-    const float *bias;
-    int32_t m, n_blocks; /* rows, and pieces of them */
-    int64_t n_panels;    /* panels with results: those of the gate for SwiGLU */
-    int64_t n, up;       /* columns of y; SwiGLU: the place of the first row of `up`, or 0 */
-};
 
 /* Blocks of columns. They begin where a panel can be entered: at a group of several, else at a
  * word.
@@ -151,6 +130,7 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
     }
 }
 
+/* The same with all scales, of rows r0 ... of x. */
 static void multiply_floats(const struct product *job, int32_t r0, int32_t m, int64_t first,
                             int n_panels, float *acc, int64_t ldc, float *wide) {
     const struct cpu_weight *w = job->w;
@@ -227,7 +207,7 @@ static void swiglu_group(const struct product *job, int32_t r0, int32_t m, int64
 }
 
 /* Items are panels, all panels of one block of rows after those of the former. */
-static void do_panels(void *ctx, int64_t begin, int64_t end, int thread) {
+void cpu_linear_panels(void *ctx, int64_t begin, int64_t end, int thread) {
     const struct product *job = ctx;
     float *acc = cpu_scratch(job->cpu, thread);
     for (int64_t item = begin; item < end;) {
@@ -267,7 +247,7 @@ static void product_run(struct product *job) {
     /* Serial when a dispatch would cost more than it saves. */
     const int64_t macs = job->m * job->w->head.rows * job->w->head.cols;
     const int64_t items = job->n_blocks * job->n_panels;
-    pool_run(cpu->pool, items, GROUP_PANELS, macs < 16384 ? items : 1, do_panels, job);
+    pool_run(cpu->pool, items, GROUP_PANELS, macs < 16384 ? items : 1, cpu_linear_panels, job);
 }
 
 /* By pieces of rows that are widened once for all panels. */
@@ -312,7 +292,9 @@ void cpu_linear(struct device *device, struct tensor *y, const struct tensor *x,
                           .n_panels = swiglu ? (n + PANEL - 1) / PANEL : w->n_panels,
                           .up = swiglu ? cpu_weight_place(w, n) : 0};
     if (job.m == 0 || n == 0) return;
-    if (x->type == DT_F32 || pairs)
+    if (weight->input == DT_I8)
+        cpu_linear_codes(&job);
+    else if (x->type == DT_F32 || pairs)
         product_run(&job);
     else
         wide_product(&job, x);

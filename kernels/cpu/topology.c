@@ -12,6 +12,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 /* The first line of a file without its newline; false if there is none. */
@@ -255,5 +258,18 @@ enum isa isa_best(void) {
     return ISA_NEON; /* a part of the architecture */
 #else
     return ISA_SCALAR;
+#endif
+}
+
+bool isa_has_int8_dot(enum isa isa) {
+#if defined(__x86_64__)
+    unsigned a, b, c = 0, d;
+    return isa == ISA_AVX512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+           (c & bit_AVX512VNNI) != 0;
+#elif defined(__aarch64__)
+    return isa == ISA_NEON && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+    (void)isa;
+    return false;
 #endif
 }

@@ -3,6 +3,7 @@
  * of the CPU. */
 #ifndef KERNELS_CPU_TOPOLOGY_H
 #define KERNELS_CPU_TOPOLOGY_H
+#include <stdbool.h>
 #include <stdint.h>
 
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_AMX, ISA_NEON, N_ISAS };
@@ -29,6 +30,9 @@ enum isa isa_best(void); /* the highest level that CPU and operating system can 
 /* Why this process has no tile registers, or NULL. Asks Linux for them, which must be done before
    they are used and holds for all threads. */
 const char *topology_tiles(void);
+/* Whether this machine's CPU adds four products of bytes at once, at a level that isa_best allows:
+   AVX-512 VNNI, Arm's dot product. */
+bool isa_has_int8_dot(enum isa);
 /* The kernel's policy on huge pages: "always", "madvise" (where asked for), "never", or "unknown".
  */
 const char *topology_huge_pages(void);

@@ -47,7 +47,7 @@ static void pack_panels(void *ctx, int64_t begin, int64_t end, int thread) {
             else
                 memset(row, 0, (size_t)cols * sizeof *row);
             if (!is_float(w->head.type))
-                cpu_pack_codes(w, &job->parts[part], panel, i, row, job->absmax[part],
+                cpu_pack_codes(job->cpu, w, &job->parts[part], panel, i, row, job->absmax[part],
                                &room->codes);
         }
         if (is_float(w->head.type))
@@ -81,20 +81,24 @@ static void fill(struct cpu *cpu, struct cpu_weight *w, const struct weight_spec
     free(job.absmax);
 }
 
-const char *cpu_weight_refused(enum dtype type, enum scale scale, int group) {
-    if (is_float(type)) return scale == SCALE_NONE ? NULL : "floats take no scale";
-    if (type >= (enum dtype)WEIGHT_TYPES) return "not a type of weights";
+const char *cpu_weight_refused(const struct weight_spec *spec) {
+    const enum scale scale = spec->scale;
+    const char *why = quant_input_refused(spec->type, spec->input, spec->cols);
+    if (why != NULL) return why;
+    if (is_float(spec->type)) return scale == SCALE_NONE ? NULL : "floats take no scale";
+    if (spec->type >= (enum dtype)WEIGHT_TYPES) return "not a type of weights";
     if (scale == SCALE_NONE) return "quantized weights need a scale";
-    return scale != SCALE_GROUP || group > 0 ? NULL : "a group needs at least one column";
+    return scale != SCALE_GROUP || spec->group > 0 ? NULL : "a group needs at least one column";
 }
 
 static int check_parts(const struct weight_spec *parts, int n, struct err *err) {
     const struct weight_spec *first = &parts[0];
-    const char *refused = cpu_weight_refused(first->type, first->scale, first->group);
+    const char *refused = cpu_weight_refused(first);
     if (refused != NULL) return err_set(err, ERR_UNSUPPORTED, "cpu: %s: %s", first->what, refused);
     for (int i = 0; i < n; i++)
         if (parts[i].cols != first->cols || parts[i].type != first->type ||
-            parts[i].scale != first->scale || parts[i].group != first->group)
+            parts[i].scale != first->scale || parts[i].group != first->group ||
+            parts[i].input != first->input)
             return err_set(err, ERR_INTERNAL,
                            "cpu: %s and %s differ in columns or type and cannot be stacked",
                            first->what, parts[i].what);
@@ -125,7 +129,8 @@ static struct cpu_weight *outline(const struct weight_spec *parts, int n) {
                               .cols = parts[0].cols,
                               .type = parts[0].type,
                               .scale = parts[0].scale,
-                              .group = parts[0].group};
+                              .group = parts[0].group,
+                              .input = parts[0].input};
     const bool in_groups = w->head.scale == SCALE_GROUP && w->head.group < w->head.cols;
     w->span = in_groups ? w->head.group : w->head.cols > 0 ? w->head.cols : 1;
     w->n_groups = (w->head.cols + w->span - 1) / w->span;
@@ -148,7 +153,8 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
     w->data = device_packed(device, (size_t)bytes, MEM_WEIGHT, parts[0].what);
     w->scales = device_packed(device, (size_t)of_scales, MEM_SCALE, scales);
     *weight = &w->head;
-    if (w->data != NULL && (of_scales == 0 || w->scales != NULL)) return 0;
+    const bool room = cpu_inputs_open(cpu, w);
+    if (room && w->data != NULL && (of_scales == 0 || w->scales != NULL)) return 0;
     device_free(device, w->data);
     device_free(device, w->scales);
     w->scales = NULL;
@@ -158,7 +164,7 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
     if (of_scales > 0)
         w->scales = device_alloc(device, (size_t)of_scales, MEM_SCALE, parts[0].what);
     cpu->touch = true;
-    if (w->data == NULL || (of_scales > 0 && w->scales == NULL)) {
+    if (w->data == NULL || (of_scales > 0 && w->scales == NULL) || !room) {
         cpu_unpack(device, weight);
         return err_set(err, ERR_MEMORY, "cpu: no memory for %s (%lld bytes)", parts[0].what,
                        bytes + of_scales);
@@ -173,6 +179,7 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
 void cpu_unpack(struct device *device, struct weight **weight) {
     struct cpu_weight *w = (struct cpu_weight *)*weight;
     if (w == NULL) return;
+    if (w->head.input == DT_I8) cpu_inputs_close(cpu_of(device));
     device_free(device, w->data);
     device_free(device, w->scales);
     free(w->part_row);
@@ -188,7 +195,6 @@ int64_t cpu_weight_place(const struct cpu_weight *w, int64_t row) {
 }
 
 void cpu_weight_row(const struct cpu *cpu, const struct cpu_weight *w, int64_t row, float *out) {
-    (void)cpu;
     const int64_t place = cpu_weight_place(w, row), lane = place % PANEL, cols = w->head.cols;
     const char *panel = w->data + place / PANEL * w->panel_bytes;
     const uint16_t *half = (const uint16_t *)panel;
@@ -203,6 +209,6 @@ void cpu_weight_row(const struct cpu *cpu, const struct cpu_weight *w, int64_t r
         for (int64_t k = 0; k < cols; k++)
             out[k] = bf16_to_f32(half[k / 2 * 2 * PANEL + 2 * lane + k % 2]);
         break;
-    default: cpu_codes_row(w, place, out);
+    default: cpu_codes_row(cpu, w, place, out);
     }
 }

@@ -182,6 +182,7 @@ static int check(const struct weight_spec *parts, int n, struct err *err) {
     const struct op_case c = {.weight = parts[0].type,
                               .scale = parts[0].scale,
                               .group = parts[0].group,
+                              .input = parts[0].input,
                               .activation = parts[0].type == DT_F32   ? DT_F32
                                             : parts[0].type == DT_F16 ? DT_F16
                                                                       : DT_BF16};

@@ -17,6 +17,7 @@ static bool is_quantized(enum dtype type) {
 
 static const char *refusal(const struct op_case *c) {
     const int group = c->scale == SCALE_GROUP ? c->group : 0;
+    if (c->input != DT_F32) return "products with int8 inputs have no kernel here";
     if (is_quantized(c->weight)) {
         if (c->activation != DT_BF16) return "quantized weights take bf16 activations";
         if (group != 0 && group != 32 && group != 64 && group != 128)

@@ -66,6 +66,39 @@ static void dots(double *acc, const struct tensor *x, int32_t first, int32_t n,
     }
 }
 
+/* Codes of a row of x, whose scale is s, times a row of the weight: exact in each group, then f32.
+ */
+static float dot_codes(const int8_t *x, float s, const struct ref_weight *w, int64_t row) {
+    const int64_t cols = w->head.cols, span = w->head.scale == SCALE_GROUP ? w->head.group : cols;
+    float total = 0;
+    for (int64_t begin = 0; begin < cols; begin += span) {
+        int32_t sum = 0;
+        for (int64_t c = begin; c < begin + span && c < cols; c++)
+            sum += x[c] * ref_code(w, row, c);
+        total += ref_scale(w, row, begin) * (float)sum;
+    }
+    return s * total;
+}
+
+static double finish(double v, double up, const float *bias, enum epilogue epilogue) {
+    if (bias) v += (double)*bias;
+    return epilogue == EPI_SWIGLU ? v / (1 + exp(-v)) * up : v;
+}
+
+static void linear_codes(struct tensor *y, const struct tensor *x, const struct ref_weight *w,
+                         const float *bias, enum epilogue epilogue) {
+    int8_t codes[QUANT_INPUT_COLS];
+    for (int32_t r = 0; r < x->rows; r++) {
+        float s = quant_input((const float *)x->data + r * x->stride, x->cols, codes);
+        for (int32_t c = 0; c < y->cols; c++) {
+            float up = epilogue == EPI_SWIGLU ? dot_codes(codes, s, w, c + (int64_t)y->cols) : 0;
+            put(y, r, c,
+                (float)finish((double)dot_codes(codes, s, w, c), (double)up, bias ? &bias[c] : NULL,
+                              epilogue));
+        }
+    }
+}
+
 void ref_linear(struct device *device, struct tensor *y, const struct tensor *x,
                 const struct weight *weight, const float *bias, enum epilogue epilogue) {
     const struct ref_weight *w = (const struct ref_weight *)weight;
@@ -73,17 +106,19 @@ void ref_linear(struct device *device, struct tensor *y, const struct tensor *x,
     if (!ref_expects(device, x->cols == weight->cols && rows == weight->rows && x->rows == y->rows,
                      "linear: x, y and the weight do not fit"))
         return;
+    if (weight->input == DT_I8) {
+        if (ref_expects(device, x->type == DT_F32, "linear: int8 inputs are rounded from f32"))
+            linear_codes(y, x, w, bias, epilogue);
+        return;
+    }
     for (int32_t first = 0; first < x->rows; first += TILE) {
         int32_t n = x->rows - first < TILE ? x->rows - first : TILE;
         for (int32_t c = 0; c < y->cols; c++) {
             double v[TILE] = {0}, up[TILE] = {0};
             dots(v, x, first, n, w, c);
             if (epilogue == EPI_SWIGLU) dots(up, x, first, n, w, c + (int64_t)y->cols);
-            for (int32_t i = 0; i < n; i++) {
-                if (bias) v[i] += (double)bias[c];
-                if (epilogue == EPI_SWIGLU) v[i] = v[i] / (1 + exp(-v[i])) * up[i];
-                put(y, first + i, c, (float)v[i]);
-            }
+            for (int32_t i = 0; i < n; i++)
+                put(y, first + i, c, (float)finish(v[i], up[i], bias ? &bias[c] : NULL, epilogue));
         }
     }
 }

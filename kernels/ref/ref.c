@@ -33,7 +33,10 @@ static bool is_float(enum dtype type) {
 }
 
 /* The sentence that says why not, or NULL. */
-static const char *weight_refused(enum dtype type, enum scale scale, int group) {
+static const char *weight_refused(enum dtype type, enum scale scale, int group, enum dtype input,
+                                  int64_t cols) {
+    const char *why = quant_input_refused(type, input, cols);
+    if (why) return why;
     if (is_float(type)) return scale == SCALE_NONE ? NULL : "floats take no scale";
     if (type != DT_I8 && type != DT_I4 && type != DT_NF4) return "not a type of weights";
     if (scale == SCALE_NONE) return "quantized weights need a scale";
@@ -47,12 +50,15 @@ static bool ref_supports(struct device *device, enum op op, const struct op_case
     bool ceiling = op == OP_COPY || op == OP_READ || op == OP_TRIAD || op == OP_FMA_PEAK;
     if (!ceiling && !is_float(c->activation)) refused = "activations are f32, f16 or bf16";
     if (op == OP_EMBED || op == OP_LINEAR) {
-        const char *why = weight_refused(c->weight, c->scale, c->group);
+        const char *why = weight_refused(c->weight, c->scale, c->group, c->input, 0);
         if (why) refused = why;
     }
     if ((op == OP_ROPE_APPEND || op == OP_ATTENTION) && !is_float(c->kv) && c->kv != DT_I8)
         refused = "the cache is f32, f16, bf16 or int8";
-    if (op == OP_FMA_PEAK && !is_float(c->activation)) refused = "float arithmetic only";
+    if (op == OP_LINEAR && c->input == DT_I8 && c->activation != DT_F32)
+        refused = "int8 inputs are rounded from f32 activations";
+    if (op == OP_FMA_PEAK && !is_float(c->activation) && c->activation != DT_I8)
+        refused = "multiplies floats and int8 only";
     *kernel_or_reason = refused ? refused : "plain C";
     return !refused;
 }
@@ -129,17 +135,22 @@ static int ref_pack(struct device *device, struct weight **weight, const struct 
                     int n, const struct row_source *sources, struct err *err) {
     *weight = NULL;
     const struct weight_spec *first = &parts[0];
-    const char *refused = weight_refused(first->type, first->scale, first->group);
+    const char *refused =
+        weight_refused(first->type, first->scale, first->group, first->input, first->cols);
     if (refused) return err_set(err, ERR_UNSUPPORTED, "ref: %s: %s", first->what, refused);
     struct ref_weight *w = must_alloc(sizeof *w);
-    w->head = (struct weight){
-        .cols = first->cols, .type = first->type, .scale = first->scale, .group = first->group};
+    w->head = (struct weight){.cols = first->cols,
+                              .type = first->type,
+                              .scale = first->scale,
+                              .group = first->group,
+                              .input = first->input};
     w->part_begin = must_alloc((size_t)(n + 1) * sizeof *w->part_begin);
     w->n_parts = n;
     *weight = &w->head;
     for (int i = 0; i < n; i++) {
         if (parts[i].cols != first->cols || parts[i].type != first->type ||
-            parts[i].scale != first->scale || parts[i].group != first->group) {
+            parts[i].scale != first->scale || parts[i].group != first->group ||
+            parts[i].input != first->input) {
             ref_unpack(device, weight);
             return err_set(err, ERR_INTERNAL,
                            "ref: %s and %s differ in columns or type and cannot be stacked",
@@ -165,27 +176,28 @@ static int ref_pack(struct device *device, struct weight **weight, const struct 
     return 0;
 }
 
-void ref_decode(const struct ref_weight *w, int64_t row, int64_t begin, int64_t n, float *out) {
+int8_t ref_code(const struct ref_weight *w, int64_t row, int64_t c) {
     const uint8_t *from = w->data + row * w->row_bytes;
-    enum dtype type = w->head.type;
-    if (is_float(type)) {
-        for (int64_t i = 0; i < n; i++) out[i] = dtype_load(from, type, begin + i);
-        return;
-    }
+    if (w->head.type == DT_I8) return (int8_t)from[c];
+    int8_t code = (int8_t)(from[c / 2] >> (c % 2 * 4) & 15);
+    return (int8_t)(w->head.type == DT_I4 && code > 7 ? code - 16 : code);
+}
+
+float ref_scale(const struct ref_weight *w, int64_t row, int64_t c) {
+    if (w->head.scale == SCALE_GROUP)
+        return dtype_load(w->scales, DT_F16, row * w->groups + c / w->head.group);
     int part = 0;
     while (row >= w->part_begin[part + 1]) part++;
-    const struct weight_spec spec = {.type = type};
-    for (int64_t i = 0; i < n; i++) {
-        int64_t c = begin + i;
-        int8_t code = (int8_t)(type == DT_I8 ? from[c] : from[c / 2] >> (c % 2 * 4) & 15);
-        if (type == DT_I4 && code > 7) code = (int8_t)(code - 16);
-        float scale;
-        if (w->head.scale == SCALE_GROUP)
-            scale = dtype_load(w->scales, DT_F16, row * w->groups + c / w->head.group);
-        else
-            scale = ((const float *)w->scales)[w->head.scale == SCALE_ROW ? row : part];
-        out[i] = quant_value(&spec, code, scale);
-    }
+    return ((const float *)w->scales)[w->head.scale == SCALE_ROW ? row : part];
+}
+
+void ref_decode(const struct ref_weight *w, int64_t row, int64_t begin, int64_t n, float *out) {
+    const struct weight_spec spec = {.type = w->head.type};
+    const bool floats = is_float(spec.type);
+    for (int64_t i = 0; i < n; i++)
+        out[i] =
+            floats ? dtype_load(w->data + row * w->row_bytes, spec.type, begin + i)
+                   : quant_value(&spec, ref_code(w, row, begin + i), ref_scale(w, row, begin + i));
 }
 
 static void ref_transfer(struct device *device, void *to, const void *from, size_t bytes) {

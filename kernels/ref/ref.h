@@ -31,6 +31,10 @@ bool ref_expects(struct device *, bool holds, const char *sentence);
 /* Dequantizes columns begin ... begin + n - 1 of a row. */
 void ref_decode(const struct ref_weight *, int64_t row, int64_t begin, int64_t n, float *out);
 
+/* Of quantized weights: the code at a place, and the scale that it has. */
+int8_t ref_code(const struct ref_weight *, int64_t row, int64_t column);
+float ref_scale(const struct ref_weight *, int64_t row, int64_t column);
+
 void ref_embed(struct device *, struct tensor *x, const struct weight *, const struct step *);
 void ref_add_norm(struct device *, struct tensor *y, struct tensor *residual,
                   const struct tensor *delta, const float *gain, float eps);

@@ -31,13 +31,17 @@ struct format {
     enum dtype type;
     enum scale scale;
     int group;
+    enum dtype input;
 };
 static const struct format formats[] = {
-    {"f32", DT_F32, SCALE_NONE, 0},         {"bf16", DT_BF16, SCALE_NONE, 0},
-    {"int8", DT_I8, SCALE_ROW, 0},          {"int8-tensor", DT_I8, SCALE_TENSOR, 0},
-    {"int8-g128", DT_I8, SCALE_GROUP, 128}, {"int8-g32", DT_I8, SCALE_GROUP, 32},
-    {"int4-row", DT_I4, SCALE_ROW, 0},      {"int4-g128", DT_I4, SCALE_GROUP, 128},
-    {"int4-g32", DT_I4, SCALE_GROUP, 32},   {"nf4-g64", DT_NF4, SCALE_GROUP, 64},
+    {"f32", DT_F32, SCALE_NONE, 0, DT_F32},         {"bf16", DT_BF16, SCALE_NONE, 0, DT_F32},
+    {"int8", DT_I8, SCALE_ROW, 0, DT_F32},          {"int8-tensor", DT_I8, SCALE_TENSOR, 0, DT_F32},
+    {"int8-g128", DT_I8, SCALE_GROUP, 128, DT_F32}, {"int8-g32", DT_I8, SCALE_GROUP, 32, DT_F32},
+    {"int4-row", DT_I4, SCALE_ROW, 0, DT_F32},      {"int4-g128", DT_I4, SCALE_GROUP, 128, DT_F32},
+    {"int4-g32", DT_I4, SCALE_GROUP, 32, DT_F32},   {"nf4-g64", DT_NF4, SCALE_GROUP, 64, DT_F32},
+    {"w8a8", DT_I8, SCALE_ROW, 0, DT_I8},           {"w8a8-g128", DT_I8, SCALE_GROUP, 128, DT_I8},
+    {"w4a8-row", DT_I4, SCALE_ROW, 0, DT_I8},       {"w4a8-g128", DT_I4, SCALE_GROUP, 128, DT_I8},
+    {"w4a8-g32", DT_I4, SCALE_GROUP, 32, DT_I8},
 };
 static const int sizes[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 512};
 
@@ -63,7 +67,7 @@ static void row(void *ctx, int64_t r, float *out) {
 
 static void make_matrices(struct rig *rig, const struct format *f, const float *values) {
     struct err err = {0};
-    const struct weight_spec spec = {"bench", ROWS, COLS, f->type, f->scale, f->group};
+    const struct weight_spec spec = {"bench", ROWS, COLS, f->type, f->scale, f->group, f->input};
     const struct row_source source = {.row = row, .ctx = (void *)(uintptr_t)values};
     const int64_t begin = clock_ns();
     int64_t bytes = 0;
@@ -86,9 +90,9 @@ static double read_rate(struct rig *rig) {
     return (double)READ_BYTES / (double)(clock_ns() - t);
 }
 
-static double peak_rate(struct rig *rig) {
+static double peak_rate(struct rig *rig, enum dtype type) {
     const int64_t t = clock_ns();
-    rig->device->ops->fma_peak(rig->device, DT_F32, PEAK_FLOPS);
+    rig->device->ops->fma_peak(rig->device, type, PEAK_FLOPS);
     return (double)PEAK_FLOPS / (double)(clock_ns() - t);
 }
 
@@ -121,7 +125,8 @@ static void measure(struct rig *rig, const char *name, int m, int most_rounds) {
     int n = (int)(flops_of_a_line / flops) + 5;
     if (n > most_rounds) n = most_rounds;
     for (int i = 0; i < n; i++) {
-        reads[i] = read_rate(rig), peaks[i] = peak_rate(rig), time[i] = product_ns(rig, m);
+        reads[i] = read_rate(rig), peaks[i] = peak_rate(rig, rig->matrices[0]->input),
+        time[i] = product_ns(rig, m);
         of_read[i] = bytes / time[i] / reads[i];
         of_peak[i] = flops / time[i] / peaks[i];
     }

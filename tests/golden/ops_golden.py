@@ -298,9 +298,47 @@ def select():
         put("ids", np.array(ids))
 
 
+def single_codes(values, top, half):
+    """Codes and scale as float32 arithmetic gives them, ties to even."""
+    values = np.asarray(values, dtype=np.float32)
+    scale = np.max(np.abs(values)) / np.float32(top)
+    scale = np.float32(np.float16(scale)) if half else scale
+    scale = scale if scale > 0 else np.float32(1)
+    return [int(c) for c in np.rint(values / scale)], scale
+
+
+def codes_by_codes():
+    """Products whose inputs are int8: integers, then float32 in the order that kernels/ops.h says."""
+    m, n, k = 4, 18, 45
+    single = np.float32
+    for kind, group in (("int8", 0), ("int8", 16), ("int4", 0), ("int4", 16)):
+        x, w = numbers(m, k), np.round(numbers(n, k) * 0.2, 4)
+        x[1] *= 1000
+        x[2] = 0
+        case("codes %s %d" % (kind, group))
+        put("shape", [m, n, k])
+        put("x", x)
+        put("w", w)
+        rows = [single_codes(row, 127, False) for row in x]
+        put("scales", [scale for _, scale in rows])
+        put("codes", np.array([codes for codes, _ in rows]))
+        y = np.zeros((m, n), dtype=single)
+        for c in range(n):
+            for r, (codes, scale) in enumerate(rows):
+                total = single(0)
+                for begin in range(0, k, group or k):
+                    span = slice(begin, begin + (group or k))
+                    w_codes, w_scale = single_codes(w[c][span], {"int8": 127, "int4": 7}[kind], group > 0)
+                    whole = sum(a * b for a, b in zip(codes[span], w_codes))
+                    total = single(total + single(w_scale * single(whole)))
+                y[r, c] = single(scale * total)
+        put("y", y)
+
+
 quantization()
 conversions()
 dense()
 rope()
 attention()
 select()
+codes_by_codes()

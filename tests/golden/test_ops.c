@@ -216,7 +216,8 @@ static void test_errors_of_e32(void **state) {
         number("kind"), number("group");
         int n = floats("w", w);
         memcpy(x, w, sizeof x);
-        const struct weight_spec spec = {"e32", 1, n, bits == 8 ? DT_I8 : DT_I4, SCALE_TENSOR, 0};
+        const struct weight_spec spec = {"e32",        1, n,     bits == 8 ? DT_I8 : DT_I4,
+                                         SCALE_TENSOR, 0, DT_F32};
         quant_roundtrip(&spec, x, 1.4f);
         for (int i = 0; i < n; i++) {
             lost += pow((double)w[i] - (double)x[i], 2);
@@ -247,9 +248,13 @@ static void test_bytes(void **state) {
     int n = numbers("rows", v);
     assert_true(n >= 6 && n % 6 == 0);
     for (int i = 0; i < n; i += 6) {
-        const struct weight_spec spec = {"bytes",           (int64_t)v[i],
-                                         (int64_t)v[i + 1], v[i + 2] > 4 ? DT_I8 : DT_I4,
-                                         SCALE_GROUP,       (int)v[i + 3]};
+        const struct weight_spec spec = {"bytes",
+                                         (int64_t)v[i],
+                                         (int64_t)v[i + 1],
+                                         v[i + 2] > 4 ? DT_I8 : DT_I4,
+                                         SCALE_GROUP,
+                                         (int)v[i + 3],
+                                         DT_F32};
         assert_int_equal(quant_payload_bytes(&spec), (int64_t)v[i + 4]);
         assert_int_equal(quant_scale_bytes(&spec), (int64_t)v[i + 5]);
     }
@@ -282,8 +287,8 @@ static double shape[LONGEST];
 
 static void linear_on(struct op_target *target, const float *bias, int parts, const float *want) {
     int32_t m = (int32_t)shape[0], n = (int32_t)shape[1], k = (int32_t)shape[2];
-    const struct weight_spec specs[2] = {{"golden", n, k, DT_F32, SCALE_NONE, 0},
-                                         {"golden", n, k, DT_F32, SCALE_NONE, 0}};
+    const struct weight_spec specs[2] = {{"golden", n, k, DT_F32, SCALE_NONE, 0, DT_F32},
+                                         {"golden", n, k, DT_F32, SCALE_NONE, 0, DT_F32}};
     struct rows first = {b, k}, second = {c, k};
     struct row_source sources[2] = {{.row = source_row, .ctx = &first},
                                     {.row = source_row, .ctx = &second}};
@@ -318,6 +323,51 @@ static void test_linear(void **state) {
     numbers("shape", shape);
     floats("x", a), floats("gate", b), floats("up", c), floats("y", d);
     on_all(OP_LINEAR, &(struct op_case){.epilogue = EPI_SWIGLU}, linear_swiglu);
+}
+
+/* ---- products of codes ---- */
+
+static struct weight_spec coded;
+
+static void codes_on(struct op_target *target) {
+    const int32_t m = (int32_t)shape[0], n = (int32_t)shape[1], k = (int32_t)shape[2];
+    struct rows rows = {b, k};
+    const struct row_source source = {.row = source_row, .ctx = &rows};
+    struct weight *w = op_pack(&rig, target, &coded, 1, &source);
+    assert_non_null(w);
+    struct tensor x = op_tensor(target, DT_F32, m, k, k, a, false),
+                  y = op_tensor(target, DT_F32, m, n, n, NULL, true);
+    target->device->ops->linear(target->device, &y, &x, w, NULL, EPI_NONE);
+    float *got = op_values(&rig, target, &y);
+    expect_close(target->name, got, e, m * n, 0, 0); /* these very bits */
+    free(got);
+    target->device->kind->unpack(target->device, &w);
+    op_release(&rig, target);
+}
+
+static void test_codes_by_codes(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const enum dtype type = i < 2 ? DT_I8 : DT_I4;
+        const int group = i % 2 ? 16 : 0;
+        char name[40];
+        snprintf(name, sizeof name, "codes %s %d", dtype_names[type], group);
+        rewind_to(name);
+        numbers("shape", shape);
+        floats("x", a), floats("w", b), floats("scales", c), floats("codes", d), floats("y", e);
+        const int m = (int)shape[0], k = (int)shape[2];
+        for (int r = 0; r < m; r++) {
+            int8_t codes[LONGEST];
+            assert_true(quant_input(a + r * k, k, codes) == c[r]);
+            for (int j = 0; j < k; j++) assert_int_equal(codes[j], (int)d[r * k + j]);
+        }
+        coded = (struct weight_spec){
+            "golden", (int64_t)shape[1], k, type, group ? SCALE_GROUP : SCALE_ROW, group, DT_I8};
+        on_all(
+            OP_LINEAR,
+            &(struct op_case){.weight = type, .scale = coded.scale, .group = group, .input = DT_I8},
+            codes_on);
+    }
 }
 
 static void add_norm_on(struct op_target *target) {
@@ -483,7 +533,7 @@ int main(void) {
         cmocka_unit_test(test_kv_int8),      cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_linear),       cmocka_unit_test(test_add_norm),
         cmocka_unit_test(test_rope),         cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_select),
+        cmocka_unit_test(test_select),       cmocka_unit_test(test_codes_by_codes),
     };
     const char *source = getenv("SOURCE_DIR");
     char path[4096];

@@ -30,9 +30,9 @@ static void matrix_row(void *ctx, int64_t r, float *out) {
 
 /* Deviation 1/sqrt(cols), a few outliers, one row of zeros. */
 static struct matrix matrix_make(struct op_rig *rig, const struct weight_format *format, int group,
-                                 int64_t rows, int64_t cols) {
+                                 enum dtype input, int64_t rows, int64_t cols) {
     struct matrix m = {.spec = {"op test", rows, cols, format->type, format->scale,
-                                format->scale == SCALE_GROUP ? group : 0}};
+                                format->scale == SCALE_GROUP ? group : 0, input}};
     m.w = op_reals(rig, rows * cols, 1 / sqrtf((float)cols));
     for (int i = 0; i < 3; i++) m.w[op_int(rig, 0, (int32_t)(rows * cols) - 1)] *= 8;
     if (rows > 2)
@@ -46,7 +46,7 @@ struct linear {
     struct matrix parts[3]; /* stacked: q, k, v; gate and up; or one */
     int n_parts;
     enum epilogue epilogue;
-    enum dtype activation, y_type;
+    enum dtype activation, y_type, input;
     int32_t rows, out, in;
     int64_t x_stride, y_stride;
     float *x, *bias; /* bias may be NULL */
@@ -89,7 +89,7 @@ static void make_parts(struct op_rig *rig, struct linear *c, const struct weight
             rows = swiglu            ? c->out
                    : c->n_parts == 2 ? c->out / 2
                                      : op_int(rig, 1, left - (c->n_parts - 1 - i));
-        c->parts[i] = matrix_make(rig, format, group, rows, c->in);
+        c->parts[i] = matrix_make(rig, format, group, c->input, rows, c->in);
         left -= rows;
     }
 }
@@ -146,27 +146,68 @@ static void forgive_bf16_weights(const struct linear *c, float *got, const float
     free(up);
 }
 
+/* Products with codes for inputs: the same bits everywhere, and NaN in rows that had one. */
+static void compare_codes(struct op_rig *rig, struct op_target *target, const struct linear *c,
+                          float *got, const float *ref) {
+    const int64_t n = (int64_t)c->rows * c->out;
+    float *want = must_alloc((size_t)n * sizeof *want);
+    memcpy(want, ref, (size_t)n * sizeof *want);
+    for (int64_t i = 0; i < n; i++) {
+        bool odd = false;
+        for (int32_t k = 0; k < c->in; k++) odd = odd || !isfinite(c->x[i / c->out * c->in + k]);
+        if (odd != (isnan(got[i]) != 0) || odd != (isnan(want[i]) != 0))
+            op_fail(rig, target, "row %d %s NaN, y is %g, ref %g", (int)(i / c->out),
+                    odd ? "has" : "has no", (double)got[i], (double)want[i]);
+        if (odd) got[i] = want[i] = 1; /* whatever NaN */
+    }
+    if (c->epilogue == EPI_NONE)
+        op_equal(rig, target, "y", got, want, (size_t)n * sizeof *got);
+    else
+        op_compare(rig, target, "y", got, want, n, 2e-5f, 1e-6f);
+    free(want);
+}
+
+/* A NaN or an infinity somewhere, a row of zeros, one of the smallest numbers. */
+static void spoil_rows(struct op_rig *rig, const struct linear *c) {
+    const int32_t r = op_int(rig, 0, c->rows - 1);
+    float *row = c->x + (int64_t)r * c->in;
+    const int kind = op_int(rig, 0, 4);
+    if (kind == 0) row[op_int(rig, 0, c->in - 1)] = NAN;
+    if (kind == 1) row[op_int(rig, 0, c->in - 1)] = op_int(rig, 0, 1) ? INFINITY : -INFINITY;
+    for (int32_t k = 0; kind == 2 && k < c->in; k++) row[k] = 0;
+    for (int32_t k = 0; kind == 3 && k < c->in; k++) row[k] *= 0x1p-141f;
+    if (c->in < QUANT_INPUT_COLS) return;
+    /* The largest sums that there are: all codes at the ends of their range. */
+    for (int64_t i = 0; i < (int64_t)c->rows * c->in; i++) c->x[i] = i < c->in ? 1 : -1;
+    for (int p = 0; p < c->n_parts; p++)
+        for (int64_t i = 0; i < c->parts[p].spec.rows * c->in; i++) c->parts[p].w[i] = 1;
+}
+
 /* group 0: any, and rows that begin anywhere. */
-static void linear_of(struct op_rig *rig, const struct weight_format *format, enum dtype activation,
-                      bool swiglu, int32_t rows, int32_t out, int32_t in, int32_t group) {
+static void linear_with(struct op_rig *rig, const struct weight_format *format,
+                        enum dtype activation, enum dtype input, bool swiglu, int32_t rows,
+                        int32_t out, int32_t in, int32_t group) {
     if (op_enough(rig)) return;
     struct linear c = {.epilogue = swiglu ? EPI_SWIGLU : EPI_NONE,
                        .activation = activation,
+                       .input = input,
                        .y_type = op_int(rig, 0, 4) ? activation : DT_F32, /* logits are f32 */
                        .rows = rows,
                        .out = out,
                        .in = in};
     make_parts(rig, &c, format, group ? group : OP_PICK(rig, groups));
     c.x = op_reals(rig, (int64_t)rows * in, 1);
+    if (input == DT_I8) spoil_rows(rig, &c);
     if (!swiglu && op_int(rig, 0, 1)) c.bias = op_reals(rig, out, 1);
     c.x_stride = in + (group ? 0 : OP_PICK(rig, ((const int32_t[]){0, 0, 3, 16})));
     c.y_stride = out + (group ? 0 : OP_PICK(rig, ((const int32_t[]){0, 0, 5, 16})));
-    op_case_name(rig, "linear %s group %d, %s, %s of %d parts%s, M %d N %d K %d", format->name,
-                 c.parts[0].spec.group, dtype_names[activation], swiglu ? "swiglu" : "plain",
-                 c.n_parts, c.bias ? " + bias" : "", rows, out, in);
+    op_case_name(rig, "linear %s group %d, %s%s, %s of %d parts%s, M %d N %d K %d", format->name,
+                 c.parts[0].spec.group, dtype_names[activation], input == DT_I8 ? " by codes" : "",
+                 swiglu ? "swiglu" : "plain", c.n_parts, c.bias ? " + bias" : "", rows, out, in);
     const struct op_case ask = {.weight = format->type,
                                 .scale = format->scale,
                                 .group = c.parts[0].spec.group,
+                                .input = input,
                                 .activation = activation,
                                 .epilogue = c.epilogue};
     float *want =
@@ -179,8 +220,10 @@ static void linear_of(struct op_rig *rig, const struct weight_format *format, en
         /* The sum's order: a few 1e-6 of outputs near 1; then one rounding may fall the other way.
          */
         float rtol = 2e-5f + (c.y_type == DT_F32 ? 0 : op_ulp(c.y_type));
+        if (got && input == DT_I8) compare_codes(rig, target, &c, got, want);
         if (got) forgive_bf16_weights(&c, got, want, rtol);
-        if (got) op_compare(rig, target, "y", got, want, (int64_t)rows * out, rtol, 3e-5f);
+        if (got && input == DT_F32)
+            op_compare(rig, target, "y", got, want, (int64_t)rows * out, rtol, 3e-5f);
         free(got);
     }
     free(want);
@@ -189,9 +232,36 @@ static void linear_of(struct op_rig *rig, const struct weight_format *format, en
     for (int i = 0; i < c.n_parts; i++) free(c.parts[i].w);
 }
 
+static void linear_of(struct op_rig *rig, const struct weight_format *format, enum dtype activation,
+                      bool swiglu, int32_t rows, int32_t out, int32_t in, int32_t group) {
+    linear_with(rig, format, activation, DT_F32, swiglu, rows, out, in, group);
+}
+
 static void linear_case(struct op_rig *rig, const struct weight_format *format,
                         enum dtype activation, bool swiglu, int32_t rows, int32_t out, int32_t in) {
     linear_of(rig, format, activation, swiglu, rows, out, in, 0);
+}
+
+/* Inputs of int8: every format of codes that takes them. */
+void op_check_linear_codes(struct op_rig *rig) {
+    op_plan_dense(rig);
+    for (const struct weight_format *f = weight_formats; f->name; f++) {
+        if (f->type != DT_I8 && f->type != DT_I4) continue;
+        for (int swiglu = 0; swiglu < 2; swiglu++) {
+            for (size_t m = 0; m < sizeof row_counts / sizeof *row_counts; m++)
+                for (int i = 0; i < 3; i++)
+                    linear_with(rig, f, DT_F32, DT_I8, swiglu, row_counts[m], OP_PICK(rig, widths),
+                                OP_PICK(rig, widths), 0);
+            for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+                linear_with(rig, f, DT_F32, DT_I8, swiglu, 5, 100, 333, groups[g]);
+            linear_with(rig, f, DT_F32, DT_I8, swiglu, 1, 896, 896, 128);
+            linear_with(rig, f, DT_F32, DT_I8, swiglu, 9, 33, op_int(rig, 4090, 5600), 0);
+            linear_with(rig, f, DT_F32, DT_I8, swiglu, 6, 20, 9000, 4100);
+            linear_with(rig, f, DT_F32, DT_I8, swiglu, 2, 17, 1 << 17, 0);
+            linear_with(rig, f, DT_F32, DT_I8, swiglu, op_int(rig, 289, 700), 18, 65, 0);
+            linear_with(rig, f, DT_F32, DT_I8, swiglu, 130, 136 + op_int(rig, 0, 1), 192, 0);
+        }
+    }
 }
 
 void op_check_linear(struct op_rig *rig) {
@@ -263,18 +333,19 @@ static float *embed_run(struct op_rig *rig, struct op_target *target, const stru
 }
 
 static void embed_case(struct op_rig *rig, const struct weight_format *format,
-                       enum dtype activation) {
+                       enum dtype activation, enum dtype input) {
     if (op_enough(rig)) return;
     int32_t d = OP_PICK(rig, widths), vocab = op_int(rig, 1, 70);
     int32_t before[3] = {0, 4, 9}, rows[3] = {op_int(rig, 1, 9), 1, 1};
-    struct matrix table = matrix_make(rig, format, OP_PICK(rig, groups), vocab, d);
+    struct matrix table = matrix_make(rig, format, OP_PICK(rig, groups), input, vocab, d);
     struct op_step step;
     op_step_make(rig, &step, op_int(rig, 1, 3), before, rows, vocab);
-    op_case_name(rig, "embed %s group %d, %s, d %d, %d rows", format->name, table.spec.group,
-                 dtype_names[activation], d, step.host.n_row);
+    op_case_name(rig, "embed %s group %d, %s%s, d %d, %d rows", format->name, table.spec.group,
+                 dtype_names[activation], input == DT_I8 ? " for codes" : "", d, step.host.n_row);
     const struct op_case ask = {.weight = format->type,
                                 .scale = format->scale,
                                 .group = table.spec.group,
+                                .input = input,
                                 .activation = activation};
     int64_t stride = d + OP_PICK(rig, ((const int32_t[]){0, 0, 7}));
     op_supported(rig, &rig->ref, OP_EMBED, &ask);
@@ -295,7 +366,10 @@ static void embed_case(struct op_rig *rig, const struct weight_format *format,
 void op_check_embed(struct op_rig *rig) {
     for (const struct weight_format *f = weight_formats; f->name; f++)
         for (size_t a = 0; a < sizeof activations / sizeof *activations; a++)
-            for (int i = 0; i < 6; i++) embed_case(rig, f, activations[a]);
+            for (int i = 0; i < 6; i++) embed_case(rig, f, activations[a], DT_F32);
+    for (const struct weight_format *f = weight_formats; f->name; f++)
+        for (int i = 0; (f->type == DT_I8 || f->type == DT_I4) && i < 12; i++)
+            embed_case(rig, f, DT_F32, DT_I8);
 }
 
 /* ---- add_norm ---- */

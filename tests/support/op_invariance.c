@@ -73,9 +73,10 @@ static float *product_run(struct op_rig *rig, struct op_target *target, const st
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
         int32_t n = batches[b], first = op_int(rig, 0, MOST - n);
         float *some = product_rows(rig, target, p, weight, first, n);
-        op_case_name(rig, "invariance of linear %s %s, %s, N %d K %d: rows %d ... %d of %d alone",
+        op_case_name(rig, "invariance of linear %s %s, %s%s, N %d K %d: rows %d ... %d of %d alone",
                      dtype_names[p->spec.type], scale_names[p->spec.scale],
-                     dtype_names[p->activation], p->out, p->in, first, first + n - 1, MOST);
+                     dtype_names[p->activation], p->spec.input == DT_I8 ? " by codes" : "", p->out,
+                     p->in, first, first + n - 1, MOST);
         op_equal(rig, target, "y", some, all + (int64_t)first * p->out,
                  (size_t)n * (size_t)p->out * 4);
         free(some);
@@ -88,12 +89,12 @@ static float *product_run(struct op_rig *rig, struct op_target *target, const st
 /* y is f32, in which no bit is hidden. */
 static void product_of(struct op_rig *rig, const struct weight_format *format,
                        enum dtype activation, enum epilogue epilogue, int32_t out, int32_t in,
-                       int group) {
+                       int group, enum dtype input) {
     if (op_enough(rig)) return;
     int64_t rows = epilogue == EPI_SWIGLU ? 2 * (int64_t)out : out;
     if (format->scale != SCALE_GROUP) group = 0;
     float *w = op_reals(rig, rows * in, 1), *x = op_reals(rig, (int64_t)MOST * in, 1);
-    struct product p = {{"op test", rows, in, format->type, format->scale, group},
+    struct product p = {{"op test", rows, in, format->type, format->scale, group, input},
                         w,
                         x,
                         out,
@@ -103,6 +104,7 @@ static void product_of(struct op_rig *rig, const struct weight_format *format,
     const struct op_case ask = {.weight = format->type,
                                 .scale = format->scale,
                                 .group = group,
+                                .input = input,
                                 .activation = activation,
                                 .epilogue = epilogue};
     float *kept[OP_TARGETS] = {0};
@@ -111,8 +113,9 @@ static void product_of(struct op_rig *rig, const struct weight_format *format,
         if (!promises(target) || !op_supported(rig, target, OP_LINEAR, &ask)) continue;
         kept[t] = product_run(rig, target, &p);
         const struct op_target *first = first_of(rig, t);
-        op_case_name(rig, "invariance of linear %s %s, N %d K %d: threads",
-                     dtype_names[format->type], scale_names[format->scale], out, in);
+        op_case_name(rig, "invariance of linear %s %s%s, N %d K %d: threads",
+                     dtype_names[format->type], scale_names[format->scale],
+                     input == DT_I8 ? " by codes" : "", out, in);
         if (first && kept[first - rig->targets] && kept[t])
             op_equal(rig, target, first->name, kept[t], kept[first - rig->targets],
                      (size_t)MOST * (size_t)out * 4);
@@ -124,7 +127,7 @@ static void product_of(struct op_rig *rig, const struct weight_format *format,
 
 static void product_case(struct op_rig *rig, const struct weight_format *format,
                          enum epilogue epilogue, int32_t out, int32_t in, int group) {
-    product_of(rig, format, DT_F32, epilogue, out, in, group);
+    product_of(rig, format, DT_F32, epilogue, out, in, group, DT_F32);
 }
 
 /* ---- attention ---- */
@@ -342,11 +345,16 @@ void op_check_invariance(struct op_rig *rig) {
         product_case(rig, f, EPI_SWIGLU, 37, 65, 32);
         /* bf16 by bf16 has kernels of its own. */
         for (size_t i = 0; f->type == DT_BF16 && i < sizeof shapes / sizeof *shapes; i++)
-            product_of(rig, f, DT_BF16, EPI_NONE, shapes[i][0], shapes[i][1], 0);
+            product_of(rig, f, DT_BF16, EPI_NONE, shapes[i][0], shapes[i][1], 0, DT_F32);
         for (int a = DT_F16; a <= DT_BF16 && !rig->quiet; a++) {
-            product_of(rig, f, (enum dtype)a, EPI_NONE, 129, 127, 32);
-            product_of(rig, f, (enum dtype)a, EPI_NONE, 65, 1200, 32);
-            product_of(rig, f, (enum dtype)a, EPI_SWIGLU, 37, 320, 32);
+            product_of(rig, f, (enum dtype)a, EPI_NONE, 129, 127, 32, DT_F32);
+            product_of(rig, f, (enum dtype)a, EPI_NONE, 65, 1200, 32, DT_F32);
+            product_of(rig, f, (enum dtype)a, EPI_SWIGLU, 37, 320, 32, DT_F32);
+        }
+        if (f->type == DT_I8 || f->type == DT_I4) {
+            product_of(rig, f, DT_F32, EPI_NONE, 65, 1200, 32, DT_I8);
+            product_of(rig, f, DT_F32, EPI_NONE, 20, 4500, 128, DT_I8);
+            product_of(rig, f, DT_F32, EPI_SWIGLU, 37, 129, 32, DT_I8);
         }
         if (f->scale != SCALE_GROUP) continue;
         product_case(rig, f, EPI_SWIGLU, 21, 1100, 7);

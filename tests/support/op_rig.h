@@ -112,6 +112,7 @@ struct step op_step_on(
 
 /* The checks: each draws its cases and runs ref and all targets. */
 void op_check_linear(struct op_rig *);
+void op_check_linear_codes(struct op_rig *);
 void op_check_embed(struct op_rig *);
 void op_check_add_norm(struct op_rig *);
 void op_check_gather(struct op_rig *);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -119,7 +120,7 @@ void product_plan(const struct product_params *p, const struct model_config *con
     plan->bytes[MEM_SCALE] = copies * one.scales;
     plan->bytes[MEM_ACTIVATION] =
         size * p->m * (dims.then_down ? 2 * dims.k + dims.n : dims.k + dims.n);
-    plan->binding_type = config->activation;
+    plan->binding_type = model_binding(config);
 }
 
 /* ---- what is there before the clock starts */
@@ -132,7 +133,8 @@ static struct weight_spec spec_of(const struct model_config *config, const char 
                                 .cols = cols,
                                 .type = format->type,
                                 .scale = format->scale,
-                                .group = model_group(&config->params)};
+                                .group = model_group(&config->params),
+                                .input = model_input(&config->params)};
 }
 
 enum { STREAM_FIRST, STREAM_UP, STREAM_DOWN };
@@ -175,6 +177,7 @@ static int supported(struct product_self *self, struct dims dims, struct err *er
     const struct op_case op_case = {.weight = format->type,
                                     .scale = format->scale,
                                     .group = model_group(&self->config.params),
+                                    .input = model_input(&self->config.params),
                                     .activation = self->config.activation,
                                     .kv = DT_F32,
                                     .epilogue = dims.parts == 2 ? EPI_SWIGLU : EPI_NONE};
@@ -283,7 +286,8 @@ static struct rows rows_open(struct product_self *self, int64_t rows, int64_t co
     return r;
 }
 
-static struct dot dot_row(struct rows *r, int64_t row, const float *x) {
+/* x: as products take it; original: as it was. */
+static struct dot dot_row(struct rows *r, int64_t row, const float *x, const float *original) {
     struct dot dot = {0};
     const int64_t cols = r->spec.cols;
     synth_row(&r->matrix, row, r->original);
@@ -292,7 +296,7 @@ static struct dot dot_row(struct rows *r, int64_t row, const float *x) {
     for (int64_t i = 0; i < cols; i++) {
         const double term = (double)x[i] * (double)r->w[i];
         dot.exact += term;
-        dot.original += (double)x[i] * (double)r->original[i];
+        dot.original += (double)original[i] * (double)r->original[i];
         dot.spread += term * term;
     }
     dot.spread = sqrt(dot.spread);
@@ -303,7 +307,7 @@ static struct dot dot_row(struct rows *r, int64_t row, const float *x) {
    activations to 16 bits, beside integers to 8 of the row's largest, as instructions want them. */
 static double sum_allowed(const struct weight_spec *spec, double spread) {
     const double sum = 8 * sqrt((double)spec->cols) * 0x1p-24;
-    if (spec->type == DT_F32) return sum * spread;
+    if (spec->type == DT_F32 || spec->input == DT_I8) return sum * spread;
     return (sum + (spec->type == DT_F16 || spec->type == DT_BF16 ? 6 * 0x1p-9 : 0.05)) * spread;
 }
 
@@ -317,18 +321,33 @@ static int64_t spread_over(int64_t n, int64_t i, int64_t of) {
     return of > 1 ? i * (n - 1) / (of - 1) : 0;
 }
 
-/* Sampled outputs of one product: x and y are host rows. up: SwiGLU's other half, or NULL. */
+/* A row of x as products of such weights take it; malloc'ed. */
+static float *as_input(const struct weight_spec *spec, const float *x) {
+    const size_t n = (size_t)spec->cols;
+    float *as = must_alloc(n * sizeof *as);
+    memcpy(as, x, n * sizeof *as);
+    if (spec->input != DT_I8) return as;
+    int8_t *codes = must_alloc(n);
+    const float scale = quant_input(x, spec->cols, codes);
+    for (size_t i = 0; i < n; i++) as[i] = scale * (float)codes[i];
+    free(codes);
+    return as;
+}
+
+/* Sampled outputs of one product: given and y are host rows. up: SwiGLU's other half, or NULL.
+ */
 static void sample_row(struct product_self *self, struct rows *first, struct rows *up,
-                       const float *x, const float *y, int64_t n, int64_t position) {
+                       const float *given, const float *y, int64_t n, int64_t position) {
+    float *x = as_input(&first->spec, given);
     const int64_t count = n < SAMPLE_COLS ? n : SAMPLE_COLS;
     const double round = rounding(self->config.activation);
     for (int64_t i = 0; i < count; i++) {
         const int64_t c = spread_over(n, i, count);
-        struct dot a = dot_row(first, c, x);
+        struct dot a = dot_row(first, c, x, given);
         double exact = a.exact, original = a.original,
                allowed = sum_allowed(&first->spec, a.spread);
         if (up) {
-            const struct dot b = dot_row(up, c, x);
+            const struct dot b = dot_row(up, c, x, given);
             const double error = sum_allowed(&up->spec, b.spread);
             /* The slope of silu is below 1.1. */
             allowed = 1.1 * allowed * (fabs(b.exact) + error) + fabs(silu(a.exact)) * error;
@@ -338,6 +357,7 @@ static void sample_row(struct product_self *self, struct rows *first, struct row
         slow_add(&self->slow, (double)y[c], exact, original, allowed + round * fabs(exact) + 1e-30,
                  position + c);
     }
+    free(x);
 }
 
 static void sample_outputs(struct product_self *self) {

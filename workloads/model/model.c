@@ -114,8 +114,10 @@ const struct option shape_options[] = {
 const char *const kv_type_names[] = {"f32", "f16", "bf16", "int8", NULL};
 const char *const kv_layout_names[] = {"contiguous", "paged", NULL};
 const char *const float_names[] = {"f32", "f16", "bf16", NULL};
-const char *const activation_names[] = {"auto", "f32", "f16", "bf16", NULL};
-static const enum dtype activation_types[] = {DT_F32, DT_F32, DT_F16, DT_BF16};
+enum { ACTIVATION_INT8 = 4 };
+const char *const activation_names[] = {"auto", "f32", "f16", "bf16", [ACTIVATION_INT8] = "int8",
+                                        NULL};
+static const enum dtype activation_types[] = {DT_F32, DT_F32, DT_F16, DT_BF16, DT_F32};
 static const enum dtype kv_types[] = {DT_F32, DT_F16, DT_BF16, DT_I8};
 
 #define PARAM(field)                                                                               \
@@ -149,7 +151,7 @@ const struct option model_options[] = {
      .words = activation_names,
      .unit = "",
      .help =
-         "Element type of what ops hand to each other (residual stream and logits: f32); auto: what the device prefers beside the weights."},
+         "Element type of what ops hand to each other (residual stream and logits: f32); auto: what the device prefers beside the weights; int8: f32, of which products with int8 or int4 weights round each row to int8, with one scale, and multiply codes in int32."},
     {.key = "layout",
      .type = OPT_WORD,
      PARAM(layout),
@@ -200,6 +202,14 @@ enum dtype model_activation(const struct model_params *params, const struct devi
     return device_activation(kind, model_weight_format(params)->type);
 }
 
+enum dtype model_input(const struct model_params *params) {
+    return params->activation == ACTIVATION_INT8 ? DT_I8 : DT_F32;
+}
+
+enum dtype model_binding(const struct model_config *config) {
+    return model_input(&config->params) == DT_I8 ? DT_I8 : config->activation;
+}
+
 const struct weight_format *model_weight_format(const struct model_params *params) {
     return &weight_formats[params->type];
 }
@@ -229,6 +239,11 @@ void model_check(const struct model_config *config, struct problems *problems) {
         problem(problems, "model.group", "model.type",
                 "%s has no groups: group applies to int8-group, int4 and nf4",
                 model_weight_format(p)->name);
+    if (quant_input_refused(model_weight_format(p)->type, model_input(p), 0))
+        problem(
+            problems, "model.activation", "model.type",
+            "int8 inputs are multiplied with int8 and int4 weights, and those of %s are neither",
+            model_weight_format(p)->name);
     /* Beyond this the arithmetic of plans would leave 64 bits long before any machine could hold
      * it. */
     double parameters =
@@ -272,9 +287,11 @@ int64_t model_kv_bytes_per_token(const struct model_config *config, int64_t *sca
 uint64_t model_key(const struct model_config *config) {
     const struct model_shape *s = &config->shape;
     const struct model_params *p = &config->params;
-    /* What the packed bytes depend on; rotary base, eps and the cache do not enter them. */
-    int64_t v[] = {s->n_layers, s->d_model,  s->n_q,  s->n_kv, s->d_h,         s->d_ff,
-                   s->vocab,    s->qkv_bias, s->tied, p->type, model_group(p), p->seed};
+    /* What the packed bytes and where they lie depend on; rotary base, eps and the cache do not
+     * enter them. */
+    int64_t v[] = {s->n_layers,    s->d_model, s->n_q,        s->n_kv, s->d_h,
+                   s->d_ff,        s->vocab,   s->qkv_bias,   s->tied, p->type,
+                   model_group(p), p->seed,    model_input(p)};
     return hash_bytes(v, sizeof v, 1);
 }
 

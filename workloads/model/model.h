@@ -28,7 +28,7 @@ struct model_params {  /* section [model] */
     int layout;        /* index in kv_layout_names: contiguous, paged */
     int64_t block;     /* paged: slots per block, default 16 */
     int64_t window;    /* 0: none; else sliding window of that many tokens (contiguous: a ring) */
-    int activation;    /* index in activation_names: auto, f32, f16, bf16 */
+    int activation;    /* index in activation_names: auto, f32, f16, bf16, int8 */
     int64_t group;     /* of int8-group, int4, nf4; 0: 128, or 64 for nf4 (model_group) */
     int64_t seed;      /* of the synthetic weights */
 };
@@ -45,8 +45,11 @@ struct model_config {
     struct model_params params;
     enum dtype activation; /* what params.activation means on the point's device */
 };
-/* The type of what ops hand to each other; residual stream and logits are f32 in any case. */
+/* The type of what ops hand to each other; residual stream and logits are f32 in any case. f32 also
+   where inner products take int8. */
 enum dtype model_activation(const struct model_params *, const struct device_kind *);
+enum dtype model_input(const struct model_params *);   /* weight_spec.input of all matrices */
+enum dtype model_binding(const struct model_config *); /* whose peak bounds the products */
 
 /* Contradictions and impossible values of shape and parameters (head counts that do not divide, odd
  * d_h, ...). Pure. */

@@ -21,6 +21,7 @@ int model_supported(struct device *device, const struct model_config *config, st
     struct op_case op_case = {.weight = format->type,
                               .scale = format->scale,
                               .group = model_group(&config->params),
+                              .input = model_input(&config->params),
                               .activation = config->activation,
                               .kv = model_kv_type(&config->params),
                               .paged = config->params.layout == 1,
@@ -64,7 +65,8 @@ static int pack(struct model *model, struct weight **weight, int64_t layer,
                                         .cols = cols,
                                         .type = format->type,
                                         .scale = format->scale,
-                                        .group = model_group(&model->config.params)};
+                                        .group = model_group(&model->config.params),
+                                        .input = model_input(&model->config.params)};
     }
     return model->device->kind->pack(model->device, weight, specs, n, sources, err);
 }

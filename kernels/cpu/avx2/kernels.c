@@ -132,6 +132,13 @@ ONE void v16_to_f16(uint16_t *p, v16 v) {
     _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT));
 }
 
+ONE void v16_to_i8(int8_t *p, v16 v) {
+    const __m256i a = _mm256_cvtps_epi32(v.a), b = _mm256_cvtps_epi32(v.b);
+    const __m128i low = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    const __m128i high = _mm_packs_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
+    _mm_storeu_si128((__m128i *)p, _mm_packs_epi16(low, high));
+}
+
 ONE v16 w_f32(const void *p) { return v16_load(p); }
 
 ONE v16 w_f16(const void *p) { return v16_f16(p); }

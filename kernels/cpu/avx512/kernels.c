@@ -87,6 +87,10 @@ ONE void v16_to_f16(uint16_t *p, v16 v) {
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
+ONE void v16_to_i8(int8_t *p, v16 v) {
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)));
+}
+
 ONE v16 w_f32(const void *p) { return _mm512_loadu_ps(p); }
 ONE v16 w_f16(const void *p) { return v16_f16(p); }
 

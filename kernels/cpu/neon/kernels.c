@@ -151,6 +151,15 @@ ONE void v16_to_f16(uint16_t *p, v16 v) {
     vst1_u16(p + 12, vreinterpret_u16_f16(vcvt_f16_f32(v.d)));
 }
 
+ONE int16x8_t whole8(float32x4_t low, float32x4_t high) {
+    return vcombine_s16(vmovn_s32(vcvtq_s32_f32(low)), vmovn_s32(vcvtq_s32_f32(high)));
+}
+
+ONE void v16_to_i8(int8_t *p, v16 v) {
+    vst1_s8(p, vmovn_s16(whole8(v.a, v.b)));
+    vst1_s8(p + 8, vmovn_s16(whole8(v.c, v.d)));
+}
+
 /* ---- values of a panel ---- */
 
 ONE v16 w_f32(const void *p) { return v16_load(p); }

@@ -129,6 +129,12 @@ ONE void v16_to_f16(uint16_t *p, v16 v) {
     for (int i = 0; i < 16; i++) p[i] = f16_from_f32(from[i]);
 }
 
+ONE void v16_to_i8(int8_t *p, v16 v) {
+    float from[16];
+    v16_store(from, v);
+    for (int i = 0; i < 16; i++) p[i] = (int8_t)(int)from[i];
+}
+
 ONE void v16_block(void *to, const void *from, int64_t ld) {
     word *out = to;
     const word *in = from;

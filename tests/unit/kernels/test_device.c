@@ -123,8 +123,9 @@ static void test_pack(void **state) {
         for (const struct weight_format *f = weight_formats; f->name; f++) {
             int64_t cols = 40;
             const int group = f->scale == SCALE_GROUP ? 32 : 0;
-            const struct weight_spec parts[2] = {{"gate", 5, cols, f->type, f->scale, group},
-                                                 {"up", 7, cols, f->type, f->scale, group}};
+            const struct weight_spec parts[2] = {
+                {"gate", 5, cols, f->type, f->scale, group, DT_F32},
+                {"up", 7, cols, f->type, f->scale, group, DT_F32}};
             const struct row_source sources[2] = {{.row = row_of_ones, .ctx = &cols},
                                                   {.row = row_of_ones, .ctx = &cols}};
             const struct op_case ask = {.weight = f->type,
@@ -163,7 +164,7 @@ static void test_sticky_failure(void **state) {
     float x[6] = {0}, y[4] = {0};
     struct tensor a = {x, DT_F32, 2, 3, 3}, b = {y, DT_F32, 2, 2, 2};
     int64_t cols = 5;
-    const struct weight_spec spec = {"w", 2, cols, DT_F32, SCALE_NONE, 0};
+    const struct weight_spec spec = {"w", 2, cols, DT_F32, SCALE_NONE, 0, DT_F32};
     const struct row_source source = {.row = row_of_ones, .ctx = &cols};
     struct weight *w = NULL;
     struct err err = {0};
@@ -174,7 +175,7 @@ static void test_sticky_failure(void **state) {
     assert_int_equal(d->kind->sync(d, &err), 0);
     d->kind->unpack(d, &w);
     /* Parts of different width cannot be stacked, and leave nothing behind. */
-    const struct weight_spec parts[2] = {spec, {"v", 2, 4, DT_F32, SCALE_NONE, 0}};
+    const struct weight_spec parts[2] = {spec, {"v", 2, 4, DT_F32, SCALE_NONE, 0, DT_F32}};
     const struct row_source sources[2] = {source, source};
     assert_int_equal(d->kind->pack(d, &w, parts, 2, sources, &err), ERR_INTERNAL);
     assert_null(w);

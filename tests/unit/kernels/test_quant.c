@@ -66,8 +66,8 @@ static void test_theory(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gauss g = {random_key(33, i), rows[i].cols, 0.02f};
         struct row_source source = {.row = gauss_row, .ctx = &g};
-        struct weight_spec spec = {"gauss",      400000 / rows[i].cols, rows[i].cols,
-                                   rows[i].type, rows[i].scale,         rows[i].group};
+        struct weight_spec spec = {"gauss",       400000 / rows[i].cols, rows[i].cols, rows[i].type,
+                                   rows[i].scale, rows[i].group,         DT_F32};
         double error = relative_error(&spec, &source);
         if (fabs(error / rows[i].error - 1) > 0.02)
             fail_msg("row %zu: %g, theory %g", i, error, rows[i].error);
@@ -84,7 +84,7 @@ static void test_outlier(void **state) {
     (void)state;
     struct gauss g = {random_key(33, 99), COLS, 0.01822f};
     struct row_source source = {.row = outlier_row, .ctx = &g};
-    struct weight_spec spec = {"outlier", 100, COLS, DT_I4, SCALE_TENSOR, 0};
+    struct weight_spec spec = {"outlier", 100, COLS, DT_I4, SCALE_TENSOR, 0, DT_F32};
     double tensor4 = relative_error(&spec, &source);
     assert_true(fabs(tensor4 / 0.872358 - 1) < 0.02);
     spec.type = DT_I8;
@@ -113,7 +113,8 @@ static void test_half_a_step(void **state) {
                                            200,
                                            (enum dtype)type,
                                            (enum scale)scale,
-                                           scale == SCALE_GROUP ? 33 : 0};
+                                           scale == SCALE_GROUP ? 33 : 0,
+                                           DT_F32};
                 struct gauss g = {random_key((uint64_t)type, (uint64_t)scale * 100 + s), 200,
                                   sizes[s]};
                 if (scale == SCALE_GROUP && sizes[s] > 1e5f) continue; /* f16 scales end at 65504 */
@@ -146,7 +147,8 @@ static void test_zeros(void **state) {
     for (int type = DT_I8; type <= DT_NF4; type++) {
         for (int scale = SCALE_TENSOR; scale <= SCALE_GROUP; scale++) {
             struct weight_spec spec = {
-                "zero", 1, 6, (enum dtype)type, (enum scale)scale, scale == SCALE_GROUP ? 4 : 0};
+                "zero", 1, 6, (enum dtype)type, (enum scale)scale, scale == SCALE_GROUP ? 4 : 0,
+                DT_F32};
             quant_row(&spec, w, 0, codes, scales);
             assert_true(scales[0] == 1);
             memcpy(x, w, sizeof x);
@@ -170,7 +172,8 @@ static void test_absurd(void **state) {
                                            n,
                                            (enum dtype)type,
                                            (enum scale)scale,
-                                           scale == SCALE_GROUP ? 8 : 0};
+                                           scale == SCALE_GROUP ? 8 : 0,
+                                           DT_F32};
                 float scales[1];
                 int8_t codes[8];
                 quant_row(&spec, w, 0, codes, scales);
@@ -189,7 +192,7 @@ static void test_absurd(void **state) {
  * weight. */
 static void test_nf4(void **state) {
     (void)state;
-    struct weight_spec spec = {"nf4", 1, 2, DT_NF4, SCALE_GROUP, 64};
+    struct weight_spec spec = {"nf4", 1, 2, DT_NF4, SCALE_GROUP, 64, DT_F32};
     float scales[1];
     int8_t codes[2];
     for (int i = -1000; i <= 1000; i++) {
@@ -215,7 +218,7 @@ static void test_nf4(void **state) {
 
 static void test_ties_to_even(void **state) {
     (void)state;
-    struct weight_spec spec = {"ties", 1, 6, DT_I8, SCALE_ROW, 0};
+    struct weight_spec spec = {"ties", 1, 6, DT_I8, SCALE_ROW, 0, DT_F32};
     const float w[6] = {127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f};
     static const int want[6] = {127, 0, 2, 2, 0, -2};
     float scales[1];
@@ -233,7 +236,7 @@ static void test_ties_to_even(void **state) {
 
 static void test_bytes(void **state) {
     (void)state;
-    struct weight_spec spec = {"bytes", 3, 130, DT_I4, SCALE_GROUP, 128};
+    struct weight_spec spec = {"bytes", 3, 130, DT_I4, SCALE_GROUP, 128, DT_F32};
     assert_int_equal(quant_groups(&spec), 2);
     assert_int_equal(quant_payload_bytes(&spec), 3 * 65);
     assert_int_equal(quant_scale_bytes(&spec), 3 * 2 * 2);
@@ -259,7 +262,7 @@ static void test_float_roundtrip(void **state) {
     float w[500], x[500];
     gauss_row(&g, 0, w);
     for (int type = DT_F32; type <= DT_BF16; type++) {
-        struct weight_spec spec = {"float", 1, 500, (enum dtype)type, SCALE_NONE, 0};
+        struct weight_spec spec = {"float", 1, 500, (enum dtype)type, SCALE_NONE, 0, DT_F32};
         memcpy(x, w, sizeof x);
         quant_roundtrip(&spec, x, 0);
         for (int i = 0; i < 500; i++) {

@@ -102,7 +102,21 @@ static void what_is_not_there_is_refused_with_a_sentence(void **state) {
     c = good, c.kv = DT_NF4;
     assert_false(device_cpu.supports(device, OP_ATTENTION, &c, &text));
     c = good, c.activation = DT_I8;
+    assert_true(device_cpu.supports(device, OP_FMA_PEAK, &c, &text));
+    c.activation = DT_I4;
     assert_false(device_cpu.supports(device, OP_FMA_PEAK, &c, &text));
+    c = good, c.input = DT_I8;
+    assert_false(device_cpu.supports(device, OP_LINEAR, &c, &text)); /* bf16 weights */
+    assert_non_null(strstr(text, "int4"));
+    c.weight = DT_NF4, c.scale = SCALE_GROUP, c.group = 64;
+    assert_false(device_cpu.supports(device, OP_LINEAR, &c, &text));
+    c.weight = DT_I4;
+    assert_true(device_cpu.supports(device, OP_LINEAR, &c, &text));
+    assert_non_null(strstr(text, "by codes"));
+    c.activation = DT_BF16;
+    assert_false(device_cpu.supports(device, OP_LINEAR, &c, &text));
+    c.activation = DT_F32, c.input = DT_I4;
+    assert_false(device_cpu.supports(device, OP_LINEAR, &c, &text));
     device_close(&device);
 }
 
@@ -147,9 +161,9 @@ static void stacked_weights_keep_every_row(void **state) {
     struct device *device = open_cpu("auto", 0);
     for (int type = DT_F32; type <= DT_BF16; type++) {
         float base[3] = {0, 64, 128}; /* all values whole and below 256 */
-        const struct weight_spec parts[3] = {{"a", 5, 7, (enum dtype)type, SCALE_NONE, 0},
-                                             {"b", 1, 7, (enum dtype)type, SCALE_NONE, 0},
-                                             {"c", 15, 7, (enum dtype)type, SCALE_NONE, 0}};
+        const struct weight_spec parts[3] = {{"a", 5, 7, (enum dtype)type, SCALE_NONE, 0, DT_F32},
+                                             {"b", 1, 7, (enum dtype)type, SCALE_NONE, 0, DT_F32},
+                                             {"c", 15, 7, (enum dtype)type, SCALE_NONE, 0, DT_F32}};
         const struct row_source sources[3] = {{.row = numbered_row, .ctx = &base[0]},
                                               {.row = numbered_row, .ctx = &base[1]},
                                               {.row = numbered_row, .ctx = &base[2]}};
@@ -197,8 +211,8 @@ static void quantized_rows_are_those_of_the_definition(void **state) {
         if (f->scale == SCALE_NONE) continue;
         float base[2] = {-30, 1000};
         const int group = f->scale == SCALE_GROUP ? 3 : 0;
-        const struct weight_spec parts[2] = {{"a", 18, 7, f->type, f->scale, group},
-                                             {"b", 5, 7, f->type, f->scale, group}};
+        const struct weight_spec parts[2] = {{"a", 18, 7, f->type, f->scale, group, DT_F32},
+                                             {"b", 5, 7, f->type, f->scale, group, DT_F32}};
         const struct row_source sources[2] = {{.row = numbered_row, .ctx = &base[0]},
                                               {.row = numbered_row, .ctx = &base[1]}};
         struct weight *weight = NULL;
@@ -231,8 +245,8 @@ static void weights_that_cannot_be_are_refused(void **state) {
     float base = 0;
     const struct row_source sources[2] = {{.row = numbered_row, .ctx = &base},
                                           {.row = numbered_row, .ctx = &base}};
-    struct weight_spec parts[2] = {{"a", 4, 7, DT_I8, SCALE_NONE, 0},
-                                   {"b", 4, 8, DT_BF16, SCALE_NONE, 0}};
+    struct weight_spec parts[2] = {{"a", 4, 7, DT_I8, SCALE_NONE, 0, DT_F32},
+                                   {"b", 4, 8, DT_BF16, SCALE_NONE, 0, DT_F32}};
     struct weight *weight = NULL;
     struct err err = {0};
     assert_int_equal(device_cpu.pack(device, &weight, parts, 1, sources, &err), ERR_UNSUPPORTED);
@@ -240,7 +254,8 @@ static void weights_that_cannot_be_are_refused(void **state) {
     parts[0].type = DT_BF16, parts[0].scale = SCALE_NONE;
     assert_int_equal(device_cpu.pack(device, &weight, parts, 2, sources, &err),
                      ERR_INTERNAL); /* other columns */
-    parts[0] = (struct weight_spec){"vast", (int64_t)1 << 36, 1 << 10, DT_F32, SCALE_NONE, 0};
+    parts[0] =
+        (struct weight_spec){"vast", (int64_t)1 << 36, 1 << 10, DT_F32, SCALE_NONE, 0, DT_F32};
     assert_int_equal(device_cpu.pack(device, &weight, parts, 1, sources, &err), ERR_MEMORY);
     assert_non_null(strstr(err.text, "vast"));
     assert_null(weight);

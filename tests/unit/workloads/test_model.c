@@ -85,6 +85,11 @@ static void contradictions_are_named(void **state) {
     drive_model(&config, "group", "32", arena);
     expect_problem(config, "model.group", "bf16 has no groups");
     config = drive_config("tiny", arena);
+    drive_model(&config, "activation", "int8", arena);
+    expect_problem(config, "model.activation", "those of bf16 are neither");
+    drive_model(&config, "type", "nf4", arena);
+    expect_problem(config, "model.activation", "those of nf4 are neither");
+    config = drive_config("tiny", arena);
     config.shape.d_model = 65536;
     config.shape.d_ff = 262144;
     config.shape.n_layers = 1024;

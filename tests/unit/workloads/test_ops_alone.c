@@ -35,10 +35,12 @@ static void finish(struct drive *drive) {
 /* ---- bytes by the plan and by the allocator */
 
 static void allocator_agrees(void **state) {
-    static const char *const models[] = {"type=bf16 kv_type=f16", "type=f32 kv_type=int8",
+    static const char *const models[] = {"type=bf16 kv_type=f16",
+                                         "type=f32 kv_type=int8",
                                          "type=int8-group kv_type=f32 layout=paged",
                                          "type=int4 group=32 kv_type=bf16 window=6",
-                                         "type=nf4 activation=bf16"};
+                                         "type=nf4 activation=bf16",
+                                         "type=int4 group=32 activation=int8"};
     static const struct {
         const char *name, *settings;
     } cases[] = {{"gemm", "m=5 matrix=mlp rotate=0"},
@@ -143,6 +145,26 @@ static void errors_tell_formats_apart(void **state) {
         assert_true(values_get(&values, "kernel_error") < 1e-6);
         finish(&drive);
     }
+    /* Rounded inputs are a part of the format. */
+    for (int i = 0; i < 2; i++) {
+        double error[2];
+        for (int inputs = 0; inputs < 2; inputs++) {
+            const struct model_config config =
+                tiny(inputs ? i ? "type=int4 activation=int8" : "type=int8 activation=int8"
+                     : i    ? "type=int4"
+                            : "type=int8");
+            struct drive drive;
+            prepare(&drive, &config, "gemv", "m=4 matrix=mlp rotate=0");
+            drive_execute(&drive);
+            assert_true(drive_witness(&drive).holds);
+            const struct values values = drive_report(&drive);
+            error[inputs] = values_get(&values, "format_error");
+            assert_true(values_get(&values, "kernel_error") < 1e-6);
+            finish(&drive);
+        }
+        if (!(error[1] > error[0] * (i ? 1.001 : 1.1) && error[1] < error[0] + 0.02))
+            fail_msg("%d: %g with int8 inputs, %g without", i, error[1], error[0]);
+    }
     static const char *const caches[] = {"f32", "f16", "bf16", "int8"};
     static const double least[] = {0, 1e-5, 1e-4, 1e-3}, most[] = {0, 1e-3, 1e-2, 5e-2};
     for (int i = 0; i < 4; i++) {
@@ -196,6 +218,8 @@ static void spoiled_ops_are_wrong(void **state) {
                  {"attention", "tokens=3 context=11 rotate=0", "kv_type=int8"},
                  {"gemm", "m=3 matrix=qkv rotate=0", "activation=bf16"},
                  {"gemm", "m=3 matrix=mlp rotate=0", "activation=bf16"},
+                 {"gemm", "m=3 matrix=mlp rotate=0", "type=int8 activation=int8"},
+                 {"gemv", "m=3 matrix=down rotate=0", "type=int4 group=32 activation=int8"},
                  {"attention", "tokens=3 context=11 rotate=0", "activation=f16"}};
     (void)state;
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {

@@ -108,6 +108,47 @@ static void each_workload_everywhere(void **state) {
     }
 }
 
+/* Inputs of int8 on the devices that have them. */
+static void each_workload_with_int8_inputs(void **state) {
+    static const struct {
+        const char *name, *settings;
+    } cases[] = {{"ceiling", "op=fma type=int8 flops=4194304"},
+                 {"ceiling", "op=gemm rows=3 depth=64 width=48 type=int8 activation=int8"},
+                 {"generate", "prompt=5 tokens=4 batch=2"},
+                 {"generate", "prompt=5 tokens=4 mode=recompute"},
+                 {"prefill", "tokens=20 chunk=7 plain_chunk=3"},
+                 {"decode", "batch=3 context=9 steps=4"},
+                 {"gemm", "m=6 matrix=mlp rotate=100kB"},
+                 {"gemv", "m=2 matrix=gate_up rotate=100kB"},
+                 {"attention", "batch=2 tokens=3 context=11 rotate=0"},
+                 {"step", "batch=3 context=9"}};
+    (void)state;
+    struct model_config config = tiny("f32");
+    drive_model(&config, "type", "int4", arena);
+    drive_model(&config, "activation", "int8", arena);
+    drive_model(&config, "group", "32", arena);
+    for (int d = 0; d < 2; d++) {
+        config.activation = model_activation(&config.params, devices[d]->kind);
+        assert_int_equal(config.activation, DT_F32);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            struct drive drive;
+            struct witness w = {0};
+            struct values values;
+            const bool products = strcmp(cases[i].name, "attention") != 0;
+            int64_t before = live_bytes(devices[d]);
+            drive_open_run(&drive, devices[d], &config, arena);
+            live(&drive, cases[i].name, cases[i].settings, &w, &values);
+            if (drive.run.workload->witness && !(w.holds && w.identical))
+                fail_msg("%s %s on %s: first difference %lld, %s", cases[i].name, cases[i].settings,
+                         device_names[d], (long long)w.first_difference, w.note);
+            assert_int_equal(drive.plan.binding_type, products ? DT_I8 : DT_F32);
+            drive_dispose(&drive);
+            drive_close_run(&drive);
+            assert_int_equal(live_bytes(devices[d]), before);
+        }
+    }
+}
+
 /* ---- generate: the cache changes no token (E01, R15) -------------------------------------------
  */
 
@@ -341,7 +382,8 @@ static void kv_rows(void **state) {
 static void checks_refuse(void **state) {
     static const struct {
         const char *name, *settings;
-    } cases[] = {{"ceiling", "op=fma type=int8"},
+    } cases[] = {{"ceiling", "op=fma type=int4"},
+                 {"ceiling", "op=gemm type=bf16 activation=int8"},
                  {"decode", "batch=4096 context=16777216"},
                  {"prefill", "batch=4096 tokens=1048576"},
                  {"generate", "tokens=1048576 mode=recompute prompt=1048576"},
@@ -411,6 +453,7 @@ static void every_failing_allocation(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_workload_everywhere),
+                                       cmocka_unit_test(each_workload_with_int8_inputs),
                                        cmocka_unit_test(cached_is_recomputed),
                                        cmocka_unit_test(recompute_costs_more),
                                        cmocka_unit_test(spoiled_results_are_wrong),
