@@ -142,4 +142,8 @@ void draft_gate_names(struct draft *d, const struct names *metrics, const struct
     if (*g->metric && !names_have(metrics, g->metric))
         draft_no_word(d, gate_place(d, "gate.metric"), "gate.metric", "metric", g->metric, metrics);
     draft_check_keys(d, gate_place(d, "gate.rows"), "gate.rows", g->rows, keys);
+    /* A level that so few rounds can never reach; without gate.rows all points are judged. */
+    struct err err = {0};
+    if (g->tolerance < g->detect && !*g->rows && gate_check(g, d->protocol->n_points, &err))
+        problem_at(d->problems, gate_place(d, "gate.rounds"), NULL, "%s", err.text);
 }

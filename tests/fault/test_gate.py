@@ -138,9 +138,11 @@ def thresholds_on_nothing():
     check(bench("gate", "--baseline", "old.h5"), 2, "--baseline")
     for line, sentence in (('metric = "tiem"', "gate.metric: no metric is called 'tiem'"),
                            ('rows = "workload.mraks=1"', "gate.rows: no key is called 'workload.mraks'"),
+                           ('rounds = 4', "gate.rounds = 4 can decide nothing: 20 rows"),
                            ('tolerance = "7 %"', "is not below gate.detect"),
                            ('tolerence = "1 %"', "unknown key 'tolerence' in [gate]")):
-        (WORK / "bad.toml").write_text(PROTOCOL % ("", "0", 2) + line + "\n")
+        marks = ", ".join(map(str, range(20)))
+        (WORK / "bad.toml").write_text(PROTOCOL % ("", marks, 2) + line + "\n")
         check(bench("run", "bad.toml", "--dry-run"), 2, "bad.toml:", sentence)
 
 
