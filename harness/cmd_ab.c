@@ -2,8 +2,10 @@
 /* Command `ab`: two settings, devices or builds in turns, and a verdict on each row. */
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "harness/command.h"
 #include "harness/pair_run.h"
+#include "harness/run.h"
 
 static const struct flag flags[] = {
     {"--a", NULL, "SETTINGS", "What to compare",
@@ -35,8 +37,10 @@ static int ab(int argc, char **argv) {
                 a.n_words ? "one protocol at a time" : "which protocol?");
         return EXIT_USAGE;
     }
+    const char *sets[128];
+    struct arena *arena = arena_create();
     struct pair_request request = {
-        .protocol = a.words[0],
+        .protocol = {.path = a.words[0], .sets = sets, .n_sets = run_sets(&a, arena, sets, 128)},
         .settings = {argument(&a, "--a"), argument(&a, "--b")},
         .binary = {argument(&a, "--a-bin"), argument(&a, "--b-bin")},
         .out = argument(&a, "--output"),
@@ -45,7 +49,9 @@ static int ab(int argc, char **argv) {
         .no_isolate = argument(&a, "--no-isolate") != NULL,
         .quiet = argument(&a, "--quiet") != NULL,
     };
-    return pair_main(&a, &request);
+    code = pair_main(&request);
+    arena_close(&arena);
+    return code;
 }
 
 const struct command command_ab = {

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "harness/gate_files.h"
+#include "harness/gate_live.h"
 
 static const struct flag flags[] = {
     {"--old", NULL, "FILE", "What to judge", "a run of the old side", true},
@@ -31,18 +32,16 @@ static const struct flag flags[] = {
     {"--baseline-bin", NULL, "PATH", "Side by side", "that program, if it is kept", false},
     {"--protocol", NULL, "PROTOCOL", "Side by side", "what to measure; default: that of FILE",
      false},
+    {"--calibrate", NULL, "PROTOCOL", "What can be seen here",
+     "measures this program against itself, 30 rounds: noise, detectable change, false alarms; or "
+     "shows those of a result of it, FILE.h5",
+     false},
+    {"--sittings", NULL, "K", "What can be seen here",
+     "so often, for the spread between runs (gate.between_run)", false},
     {"--format", "-f", "FORMAT", "Output", "text (default), md, json, junit", false},
     {"--output", "-o", "FILE", "Output", "the document goes there, text to standard output", false},
     {0},
 };
-
-/* Old against new in one sitting: the seam to the runner of `bench ab`. */
-static int gate_live(const struct arguments *a, struct err *err) {
-    (void)a;
-    return err_set(err, ERR_UNSUPPORTED,
-                   "--baseline measures old and new in turns, which this version cannot do yet; "
-                   "bench gate OLD.h5 NEW.h5 judges stored results");
-}
 
 static int attempt_of(const struct arguments *a, int *repeats, struct err *err) {
     const char *given = argument(a, "--attempt"), *ci = getenv("GITHUB_RUN_ATTEMPT");
@@ -103,6 +102,11 @@ static int say_open(const struct gate *g, int code) {
     return code;
 }
 
+static int finished(const struct gate *g, int code) {
+    step_summary(g);
+    return say_open(g, code);
+}
+
 static int judge(const struct arguments *a, const char *format, struct gate_files *old,
                  struct gate_files *new, struct gate_files *history, struct err *err) {
     struct arena *arena = arena_create();
@@ -129,8 +133,7 @@ static int judge(const struct arguments *a, const char *format, struct gate_file
     if (!code) code = sides_gate(&sides, g, err);
     if (!code) code = gate_files_write(a, format, g, err);
     if (code) goto out;
-    step_summary(g);
-    code = say_open(g, gate_exit(g));
+    code = finished(g, gate_exit(g));
 out:
     gate_close(&g);
     arena_close(&arena);
@@ -146,7 +149,13 @@ static int gate_main(int argc, char **argv) {
     int code = command_parse(&command_gate, argc, argv, &a);
     if (code) return code < 0 ? EXIT_OK : code;
     if (gate_files_format(&a, &format, &err)) return command_fail(&err);
-    if (argument(&a, "--baseline")) return gate_live(&a, &err) ? command_fail(&err) : EXIT_OK;
+    if (argument(&a, "--calibrate")) return gate_calibrate(&a, &err);
+    if (argument(&a, "--baseline")) {
+        struct gate_live live = {
+            .a = &a, .format = format, .accepted = check_accepted, .finished = finished};
+        if (attempt_of(&a, &live.repeats, &err)) return command_fail(&err);
+        return gate_live(&live, &err);
+    }
     code = gate_files_sides(&a, &old, &new, &err);
     const size_t n = arguments_of(&a, "--from-history", files, 128);
     for (size_t i = 0; i < n && !code; i++) code = gate_files_add(&history, files[i], &err);
@@ -159,8 +168,7 @@ static int gate_main(int argc, char **argv) {
 
 const struct command command_gate = {
     .name = "gate",
-    .usage =
-        "OLD.h5 NEW.h5 [--from-history FILES] [--strict] | --baseline FILE [--protocol PROTOCOL]",
+    .usage = "OLD.h5 NEW.h5 [--from-history FILES] | --baseline FILE | --calibrate PROTOCOL",
     .brief = "a verdict on a change, by an exit code that a merge can hang on",
     .group = "Compare",
     .flags = flags,

@@ -77,7 +77,7 @@ static int64_t elapsed_ns(const struct pair *p) {
 static bool is_open(const struct pair *p, int64_t i) {
     const int64_t row = pairs_row(p->p->kept, p->p->settings, i);
     if (p->gone[i] || row < 0) return false;
-    return !p->gate || p->p->all_rounds || gate_open(p->gate, (size_t)row);
+    return !p->gate || p->p->rounds || gate_open(p->gate, (size_t)row);
 }
 
 static size_t count_open(const struct pair *p) {
@@ -472,8 +472,8 @@ int pair_rounds(struct pairing *pairing, struct err *err) {
     struct pair *p = must_alloc(sizeof *p);
     *p = (struct pair){.p = pairing,
                        .n = (int64_t)pairing->side[SIDE_A]->n_points,
-                       .limit = pairing->settings->rounds,
-                       .budget_ns = measure->budget_ns,
+                       .limit = pairing->rounds ? pairing->rounds : pairing->settings->rounds,
+                       .budget_ns = pairing->rounds ? INT64_MAX / 2 : measure->budget_ns,
                        .key = random_key((uint64_t)measure->seed, 0xab),
                        .virtual_clock = true};
     p->gone = must_alloc((size_t)p->n + 1);

@@ -21,7 +21,7 @@ struct pairing {
     struct journal *journal;
     struct tables *kept; /* with the head's points; grows by rows of pairs */
     bool no_isolate, quiet;
-    bool all_rounds; /* to the limit or the budget, whatever is decided: calibration */
+    int64_t rounds; /* so many, whatever is decided and whatever the budget; 0: as the gate says */
     /* Out: */
     bool interrupted;
     char why_ended[240];
@@ -36,7 +36,8 @@ int pair_rounds(struct pairing *, struct err *);
 int pair_match(const struct protocol *a, const struct protocol *b, struct err *);
 /* One protocol whose points are those of a, then those of b; it borrows from both. Free with
  * pair_join_free. */
-struct protocol *pair_join(const struct protocol *a, const struct protocol *b);
+struct protocol *pair_join(const struct protocol *a, const struct protocol *b,
+                           const struct gate_settings *);
 void pair_join_free(struct protocol **);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two protocols as one: the same rows twice, a's and then b's. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "harness/pair.h"
 
 int pair_match(const struct protocol *a, const struct protocol *b, struct err *err) {
@@ -31,12 +33,28 @@ static void copy_facts(struct facts *to, const struct facts *from) {
     }
 }
 
-struct protocol *pair_join(const struct protocol *a, const struct protocol *b) {
+/* What really judges, wherever it came from. */
+static void gate_facts(struct facts *facts, const struct gate_settings *settings) {
+    for (const struct option *o = gate_options; o->key; o++) {
+        char key[80];
+        struct text value = {0};
+        snprintf(key, sizeof key, "gate.%s", o->key);
+        text_add(&value, "", 0);
+        option_format(o, settings, &value);
+        if (strcmp(facts_get(facts, key, ""), value.data))
+            facts_set(facts, key, value.data, "", "command line");
+        text_free(&value);
+    }
+}
+
+struct protocol *pair_join(const struct protocol *a, const struct protocol *b,
+                           const struct gate_settings *settings) {
     struct protocol *p = must_alloc(sizeof *p);
     const size_t n = a->n_points;
     *p = *a; /* borrows names, files and swept keys */
     p->facts = (struct facts){0};
     copy_facts(&p->facts, &a->facts);
+    gate_facts(&p->facts, settings);
     p->points = must_alloc((2 * n + 1) * sizeof *p->points);
     p->n_points = 2 * n;
     for (size_t i = 0; i < 2 * n; i++) {

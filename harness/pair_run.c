@@ -51,13 +51,14 @@ static int split(const char *settings, int side, struct arena *arena, const char
 }
 
 /* 0, or the exit code when its mistakes were printed. */
-static int load(struct protocol **p, const struct arguments *a, const struct pair_request *r,
-                int side, struct arena *arena, struct err *err) {
+static int load(struct protocol **p, const struct pair_request *r, int side, struct arena *arena,
+                struct err *err) {
     const char *sets[SETS_MOST];
     struct problems *problems = problems_create();
-    struct protocol_request request = {.path = r->protocol, .sets = sets};
+    struct protocol_request request = r->protocol;
     int exit_code = 0;
-    request.n_sets = run_sets(a, arena, sets, SETS_MOST);
+    request.sets = sets;
+    for (size_t i = 0; i < request.n_sets; i++) sets[i] = r->protocol.sets[i];
     int code = split(r->settings[side], side, arena, sets, &request.n_sets, err);
     if (!code) code = protocol_load(p, &request, problems, err);
     if (problems_count(problems)) {
@@ -108,6 +109,11 @@ static int open_journal(const struct protocol *joined, const struct pair_request
         head_meta(head, key, words.data);
         text_free(&words);
     }
+    if (r->repeats) {
+        char attempt[16];
+        snprintf(attempt, sizeof attempt, "%d", r->repeats + 1);
+        head_meta(head, "attempt", attempt);
+    }
     tables_pack(head, &body);
     int code = tables_unpack(kept, body.data, body.len, err);
     if (!code) code = journal_create(journal, path, err);
@@ -135,17 +141,19 @@ static int present(const char *h5, const struct pair_request *r, int *exit_code,
     if (code) return code;
     struct gate *gate = pairs_gate_of_file(tables);
     const bool text = !r->format || !strcmp(r->format, "text");
-    if (text)
+    bool shown = false;
+    if (r->judge) code = r->judge(r->ctx, gate, tables, &shown, err);
+    if (!code && !shown && text)
         show_tables(tables, &(struct show_options){0}, &out);
-    else
+    else if (!code && !shown)
         gate_write(gate, r->format, &out);
-    if (text) text_printf(&out, "\n  %s\n", h5);
+    if (!code && text) text_printf(&out, "\n  %s\n", h5);
     print_text(stdout, &out);
     fflush(stdout);
     *exit_code = gate_exit(gate);
     gate_close(&gate);
     tables_close(&tables);
-    return 0;
+    return code;
 }
 
 static bool holds_visits(const char *path) {
@@ -156,7 +164,7 @@ static bool holds_visits(const char *path) {
 static int run_pair(struct protocol *const *side, const struct pair_request *r,
                     const struct gate_settings *settings) {
     struct err err = {0}, trouble = {0};
-    struct protocol *joined = pair_join(side[SIDE_A], side[SIDE_B]);
+    struct protocol *joined = pair_join(side[SIDE_A], side[SIDE_B], settings);
     struct tables *kept = tables_create();
     struct journal *journal = NULL;
     char *stem = NULL, *h5 = NULL, *log = NULL;
@@ -176,6 +184,7 @@ static int run_pair(struct protocol *const *side, const struct pair_request *r,
         .kept = kept,
         .no_isolate = r->no_isolate,
         .quiet = r->quiet,
+        .rounds = r->rounds,
     };
     failed = pair_rounds(&pairing, &trouble);
     if (!holds_visits(log)) { /* nothing was measured: nothing is left */
@@ -234,17 +243,16 @@ static int check_format(const char *format) {
     return EXIT_USAGE;
 }
 
-int pair_main(const struct arguments *a, const struct pair_request *r) {
+int pair_main(const struct pair_request *r) {
     struct arena *arena = arena_create();
     struct protocol *side[N_SIDES] = {NULL, NULL};
     struct err err = {0};
     int exit_code = check_format(r->format);
     for (int i = 0; i < N_SIDES && !exit_code; i++)
         if (check_binary(r->binary[i], i, &err)) exit_code = command_fail(&err);
-    for (int i = 0; i < N_SIDES && !exit_code; i++)
-        exit_code = load(&side[i], a, r, i, arena, &err);
+    for (int i = 0; i < N_SIDES && !exit_code; i++) exit_code = load(&side[i], r, i, arena, &err);
     if (!exit_code) {
-        struct gate_settings settings = side[SIDE_A]->gate;
+        struct gate_settings settings = r->gate ? *r->gate : side[SIDE_A]->gate;
         settings.strict = settings.strict || r->strict;
         if (pair_match(side[SIDE_A], side[SIDE_B], &err) ||
             check_settings(&settings, side[SIDE_A]->n_points, &err))

@@ -7,15 +7,23 @@
 
 #include "harness/pair.h"
 
-struct arguments;
+struct gate;
+struct tables;
 struct pair_request {
-    const char *protocol;
-    const char *settings[N_SIDES]; /* "key=value key=value", or NULL */
-    const char *binary[N_SIDES];   /* NULL: this program */
-    const char *out, *format;      /* NULL: a name of its own; text */
+    struct protocol_request protocol; /* of both sides, with the settings of both */
+    const char *settings[N_SIDES];    /* "key=value key=value", or NULL */
+    const char *binary[N_SIDES];      /* NULL: this program */
+    const struct gate_settings *gate; /* NULL: those of the protocol */
+    int repeats;                      /* earlier attempts of the same gate */
+    const char *out, *format;         /* NULL: a name of its own; text */
     bool strict, no_isolate, quiet;
+    int64_t rounds; /* so many, whatever is decided and whatever the budget; 0: as the gate says */
+    /* Optional, before the verdicts are shown: adds rows and notes from elsewhere and judges again;
+       shows them itself if it sets *shown. */
+    int (*judge)(void *ctx, struct gate *, const struct tables *, bool *shown, struct err *);
+    void *ctx;
 };
-/* a: --set, --device and --seed are of both sides. Returns the exit code. Prints. */
-int pair_main(const struct arguments *a, const struct pair_request *);
+/* Returns the exit code. Prints. */
+int pair_main(const struct pair_request *);
 
 #endif

@@ -163,28 +163,28 @@ static size_t add_row(struct gate *gate, const struct tables *ts, int64_t a, int
     return index;
 }
 
-/* Numbers that do not depend on the clock, of two points that are the same cell. */
-static void add_exact(struct gate *gate, const struct tables *ts, int64_t a, int64_t b) {
+/* Numbers that do not depend on the clock, of two rows of one cell. */
+static void add_exact(struct gate *gate, const struct tables *old_ts, int64_t a,
+                      const struct tables *ts, int64_t b) {
     const struct table *metrics = tables_peek(ts, "metrics"), *points = tables_peek(ts, "points");
-    const char *workload = table_text(points, a, "workload");
-    if (strcmp(table_text(points, a, "cell"), table_text(points, b, "cell"))) return;
+    const char *workload = table_text(points, b, "workload");
     struct text name = {0};
-    row_name(points, a, &name);
+    row_name(points, b, &name);
     for (int64_t m = 0; m < table_rows(metrics); m++) {
         const char *metric = table_text(metrics, m, "name"),
                    *of = table_text(metrics, m, "workload");
         if (table_int(metrics, m, "exact") != 1 || (*of && strcmp(of, workload))) continue;
-        const double old = summary_get(ts, a, metric, "mean"),
+        const double old = summary_get(old_ts, a, metric, "mean"),
                      new = summary_get(ts, b, metric, "mean");
-        if (isnan(old) && isnan(new)) continue;
-        if (!(old < new) && !(old > new) && !isnan(old) && !isnan(new)) {
+        if (isnan(old)) continue; /* an older program may not have reported it */
+        if (!(old < new) && !(old > new) && !isnan(new)) {
             gate->n_equal++;
             continue;
         }
         const char *better = table_text(metrics, m, "better");
         const struct gate_row row = {
             .name = name.data,
-            .cell = table_text(points, a, "cell"),
+            .cell = table_text(points, b, "cell"),
             .metric = metric,
             .unit = table_text(metrics, m, "unit"),
             .better = !strcmp(better, "lower")    ? BETTER_LOWER
@@ -205,10 +205,49 @@ static void add_exact(struct gate *gate, const struct tables *ts, int64_t a, int
     text_free(&name);
 }
 
+static bool same_cell(const struct table *x, int64_t a, const struct table *y, int64_t b) {
+    return !strcmp(table_text(x, a, "cell"), table_text(y, b, "cell"));
+}
+
+void pairs_against(struct gate *gate, const struct tables *ts, const struct tables *baseline) {
+    const struct table *points = tables_peek(ts, "points"), *old = tables_peek(baseline, "points");
+    const int64_t n = table_rows(points) / 2;
+    for (int64_t i = 0; i < table_rows(old); i++) {
+        int64_t b = n;
+        while (b < 2 * n && !same_cell(old, i, points, b)) b++;
+        if (b < 2 * n) {
+            add_exact(gate, baseline, i, ts, b);
+            continue;
+        }
+        struct text name = {0};
+        row_name(old, i, &name);
+        const struct gate_row row = {
+            .name = name.data,
+            .cell = table_text(old, i, "cell"),
+            .metric = "time",
+            .unit = "ms",
+            .better = BETTER_LOWER,
+            .in_old = true,
+            .state = "",
+            .flags = "",
+            .incomparable = "",
+            .why = "",
+            .old_value = summary_get(baseline, i, "time", "mean"),
+            .new_value = (double)NAN,
+        };
+        if (!*gate->settings.rows || rows_match(baseline, i, gate->settings.rows))
+            gate_add(gate, &row);
+        text_free(&name);
+    }
+}
+
 struct gate *pairs_gate(const struct tables *ts, const struct gate_settings *settings) {
     const struct table *points = tables_peek(ts, "points"), *pairs = tables_peek(ts, "pairs");
     const int64_t n = table_rows(points) / 2;
-    struct gate *gate = gate_create(GATE_LIVE, settings, 0);
+    int64_t attempt = 1;
+    if (!parse_i64(tables_meta(ts, "attempt"), &attempt) || attempt < 1 || attempt > 1000)
+        attempt = 1;
+    struct gate *gate = gate_create(GATE_LIVE, settings, (int)attempt - 1);
     gate->old_name = "a";
     gate->new_name = "b";
     int64_t *row = must_alloc((size_t)(n + 1) * sizeof *row);
@@ -222,22 +261,27 @@ struct gate *pairs_gate(const struct tables *ts, const struct gate_settings *set
         gate_round(gate, (size_t)row[a], (size_t)round, y, table_real(pairs, r, "mean"));
     }
     for (int64_t a = 0; a < n; a++)
-        if (chosen(ts, settings, a)) add_exact(gate, ts, a, a + n);
+        if (chosen(ts, settings, a) && same_cell(points, a, points, a + n))
+            add_exact(gate, ts, a, ts, a + n);
     free(row);
     gate_judge(gate);
     return gate;
 }
 
-struct gate *pairs_gate_of_file(const struct tables *ts) {
-    struct gate_settings settings;
-    struct arena *arena = arena_create();
-    option_defaults(gate_options, &settings, arena);
+void pairs_settings(const struct tables *ts, struct gate_settings *settings, struct arena *arena) {
+    option_defaults(gate_options, settings, arena);
     for (const struct option *o = gate_options; o->key; o++) {
         char key[80];
         snprintf(key, sizeof key, "gate.%s", o->key);
         const char *value = rows_fact(ts, key);
-        if (*value) option_parse(o, value, &settings, arena, NULL);
+        if (*value) option_parse(o, value, settings, arena, NULL);
     }
+}
+
+struct gate *pairs_gate_of_file(const struct tables *ts) {
+    struct gate_settings settings;
+    struct arena *arena = arena_create();
+    pairs_settings(ts, &settings, arena);
     struct gate *gate = pairs_gate(ts, &settings);
     const char *a = tables_meta(ts, "side_a"), *b = tables_meta(ts, "side_b");
     if (*a) gate->old_name = a;

@@ -9,6 +9,7 @@
 #include "results/gate.h"
 #include "results/table.h"
 
+struct arena;
 struct pair_y { /* what the quadruples of one visit give */
     double y, mean, a_ns, b_ns;
 };
@@ -23,6 +24,11 @@ struct gate *pairs_gate(const struct tables *, const struct gate_settings *);
 /* Which row of the gate a point of side a is; -1: none, since it was not chosen (gate.rows) or has
  * no time. */
 int64_t pairs_row(const struct tables *, const struct gate_settings *, int64_t a);
+/* Completeness and exact numbers of side b against a stored baseline: every row of it must be
+   there, by cell. Judge again afterwards. */
+void pairs_against(struct gate *, const struct tables *, const struct tables *baseline);
+/* The settings that a file of a comparison holds. Texts live in the arena. */
+void pairs_settings(const struct tables *, struct gate_settings *, struct arena *);
 /* The same of a file, with the settings that it holds. */
 struct gate *pairs_gate_of_file(const struct tables *);
 
