@@ -15,6 +15,7 @@
 #include "kernels/device.h"
 #include "results/analysis.h"
 #include "results/export.h"
+#include "results/import.h"
 #include "results/summary.h"
 #include "workloads/workload.h"
 
@@ -189,6 +190,8 @@ bool topic_page(const char *kind, const char *word, struct text *out) {
                     e->name);
         for (size_t i = 1; e->as && e->as[i]; i++)
             text_printf(out, "  bench export FILE --format %s --as %s\n", e->name, e->as[i]);
+        const struct importer *i = importer_find(e->name);
+        if (i) text_printf(out, "  bench import FILE reads %s\n", i->brief);
         return true;
     }
     if ((any || !strcmp(kind, "metric")) && metric_pages(word, out)) return true;

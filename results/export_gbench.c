@@ -25,6 +25,7 @@ struct gbench {
     struct foreign f;
     struct text *out;
     bool begun, no_cpu, single;
+    int64_t *values, n_values; /* by visit: its first row in the table `values`, or -1 */
 };
 
 /* ---- context */
@@ -133,7 +134,8 @@ static void plain_name(const struct foreign *f, int64_t point, struct text *out)
 static void run_name(const struct foreign *f, int64_t point, struct text *out) {
     int64_t same = 0;
     plain_name(f, point, out);
-    for (int64_t p = 0; p < point; p++) {
+    bool imported = foreign_fact(f, point, "test.run_name") != NULL; /* once a cell */
+    for (int64_t p = 0; p < point && !imported; p++) {
         struct text other = {0};
         if (!strcmp(table_text(f->points, p, "label"), table_text(f->points, point, "label"))) {
             plain_name(f, p, &other);
@@ -147,13 +149,30 @@ static void run_name(const struct foreign *f, int64_t point, struct text *out) {
 
 /* ---- repetitions */
 
-/* Where a visit has no samples, what was reported of it. */
-static double reported(const struct foreign *f, int64_t visit, const char *metric) {
-    const struct table *t = tables_peek(f->ts, "values");
+/* What was reported of a visit stands together. */
+static void index_values(struct gbench *g) {
+    const struct table *t = tables_peek(g->f.ts, "values");
     const int64_t *of = table_see_i64(t, "visit");
-    for (int64_t i = 0; i < table_rows(t); i++)
-        if (of[i] == visit && !strcmp(table_text(t, i, "metric"), metric))
-            return table_real(t, i, "value") * 1e6;
+    g->n_values = g->f.x.n_ids;
+    g->values = must_alloc((size_t)(g->n_values + 1) * sizeof *g->values);
+    for (int64_t v = 0; v < g->n_values; v++) g->values[v] = -1;
+    for (int64_t i = table_rows(t) - 1; i >= 0; i--)
+        if (of[i] >= 0 && of[i] < g->n_values) g->values[of[i]] = i;
+}
+
+/* The next row of the visit after `row`; row -1: the first; -1 at the end. */
+static int64_t next_value(const struct gbench *g, int64_t visit, int64_t row) {
+    const struct table *t = tables_peek(g->f.ts, "values");
+    const int64_t *of = table_see_i64(t, "visit");
+    if (row < 0) return visit >= 0 && visit < g->n_values ? g->values[visit] : -1;
+    return row + 1 < table_rows(t) && of[row + 1] == visit ? row + 1 : -1;
+}
+
+/* Where a visit has no samples, what was reported of it. */
+static double reported(const struct gbench *g, int64_t visit, const char *metric) {
+    const struct table *t = tables_peek(g->f.ts, "values");
+    for (int64_t i = -1; (i = next_value(g, visit, i)) >= 0;)
+        if (!strcmp(table_text(t, i, "metric"), metric)) return table_real(t, i, "value") * 1e6;
     return (double)NAN;
 }
 
@@ -172,9 +191,8 @@ static void repetition(struct gbench *g, const struct summary_visit *v, struct r
         n++;
     }
     int64_t id = table_int(visits, v->row, "visit");
-    double real = n ? sum / (double)n : reported(&g->f, id, "time");
-    double cpu =
-        n ? real * table_real(visits, v->row, "cpu_share") : reported(&g->f, id, "cpu_time");
+    double real = n ? sum / (double)n : reported(g, id, "time");
+    double cpu = n ? real * table_real(visits, v->row, "cpu_share") : reported(g, id, "cpu_time");
     if (!isfinite(real)) return;
     r->real[r->n] = real;
     r->cpu[r->n] = cpu;
@@ -244,10 +262,9 @@ static void counters(struct gbench *g, int64_t point, double real) {
 /* What the file of an imported row had beside the times of a repetition. */
 static void imported_counters(struct gbench *g, int64_t visit) {
     const struct table *t = tables_peek(g->f.ts, "values");
-    const int64_t *of = table_see_i64(t, "visit");
-    for (int64_t i = 0; i < table_rows(t); i++) {
+    for (int64_t i = -1; (i = next_value(g, visit, i)) >= 0;) {
         const char *metric = table_text(t, i, "metric");
-        if (of[i] == visit && strcmp(metric, "time") && strcmp(metric, "cpu_time"))
+        if (strcmp(metric, "time") && strcmp(metric, "cpu_time"))
             counter(g->out, metric, table_real(t, i, "value"));
     }
 }
@@ -379,6 +396,7 @@ static int write(const struct tables *ts, const char *as, struct text *out, stru
     struct gbench g = {.out = out};
     (void)as;
     foreign_open(&g.f, ts, "gbench");
+    index_values(&g);
     context(ts, out);
     for (int64_t p = 0; p < g.f.n_points; p++) row(&g, p);
     text_puts(out, g.begun ? "\n  ]\n}\n" : "]\n}\n");
@@ -389,6 +407,7 @@ static int write(const struct tables *ts, const char *as, struct text *out, stru
     if (g.begun)
         text_puts(lost, "gbench has no place for single executions and for metrics that are no "
                         "time, bytes or items a second; json has\n");
+    free(g.values);
     return foreign_close(&g.f, g.begun, lost, err);
 }
 

@@ -348,12 +348,14 @@ static bool md_differs(const struct llama *l, size_t i) {
 }
 
 static void write_md(const struct llama *l, struct text *out) {
+    bool column[N_LLAMA_FIELDS];
+    for (size_t i = 0; i < N_LLAMA_FIELDS; i++) column[i] = md_differs(l, i);
     text_puts(out, "| model | size | params | backend | threads |");
     for (size_t i = 0; i < N_LLAMA_FIELDS; i++)
-        if (md_differs(l, i)) text_printf(out, " %s |", llama_fields[i].name);
+        if (column[i]) text_printf(out, " %s |", llama_fields[i].name);
     text_puts(out, " test | t/s |\n| --- | ---: | ---: | --- | ---: |");
     for (size_t i = 0; i < N_LLAMA_FIELDS; i++)
-        if (md_differs(l, i)) text_puts(out, llama_fields[i].type ? " ---: |" : " --- |");
+        if (column[i]) text_puts(out, llama_fields[i].type ? " ---: |" : " --- |");
     text_puts(out, " ---: | ---: |\n");
     for (size_t k = 0; k < l->n; k++) {
         const struct llama_row *r = &l->rows[k];
@@ -364,7 +366,7 @@ static void write_md(const struct llama *l, struct text *out) {
         md_cell(out, or_none(r->value[place("backends")]));
         md_cell(out, or_none(r->value[place("n_threads")]));
         for (size_t i = 0; i < N_LLAMA_FIELDS; i++)
-            if (md_differs(l, i)) md_cell(out, or_none(r->value[i]));
+            if (column[i]) md_cell(out, or_none(r->value[i]));
         md_test(out, r);
         text_puts(out, "\n");
     }

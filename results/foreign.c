@@ -127,9 +127,25 @@ static const char *without_numbers(const struct foreign *f, int64_t point) {
     return "without a state";
 }
 
+static const char *known_tokens(const struct foreign_test *t) {
+    const int64_t most = (int64_t)1 << 40;
+    if (t->n_prompt < 0 || t->n_gen < 0 || t->n_depth < 0 || t->batch < 1 || t->n_prompt > most ||
+        t->n_gen > most || t->batch > most || t->n_prompt + t->n_gen < 1)
+        return "whose tokens the file does not say";
+    return NULL;
+}
+
 static const char *test_of(const struct foreign *f, int64_t point, struct foreign_test *t) {
     const char *workload = table_text(f->points, point, "workload");
-    *t = (struct foreign_test){.batch = foreign_int(f, point, "workload.batch")};
+    *t = (struct foreign_test){.batch = 1};
+    if (!strcmp(workload, "llama-bench")) {
+        t->n_prompt = foreign_int(f, point, "test.n_prompt");
+        t->n_gen = foreign_int(f, point, "test.n_gen");
+        t->n_depth = foreign_int(f, point, "test.n_depth");
+        if (t->n_depth == I64_NONE) t->n_depth = 0; /* files before there was a depth */
+        return known_tokens(t);
+    }
+    t->batch = foreign_int(f, point, "workload.batch");
     if (!strcmp(workload, "prefill")) {
         t->n_prompt = foreign_int(f, point, "workload.tokens");
     } else if (!strcmp(workload, "decode")) {
@@ -147,20 +163,10 @@ static const char *test_of(const struct foreign *f, int64_t point, struct foreig
         if (rows_flagged(f->ts, point, "ended_early")) t->odd = "with an early end token";
         t->n_prompt = foreign_int(f, point, "workload.prompt");
         t->n_gen = tokens == I64_NONE ? tokens : tokens - 1; /* the first comes with the prompt */
-    } else if (!strcmp(workload, "llama-bench")) {
-        t->batch = 1;
-        t->n_prompt = foreign_int(f, point, "test.n_prompt");
-        t->n_gen = foreign_int(f, point, "test.n_gen");
-        t->n_depth = foreign_int(f, point, "test.n_depth");
-        if (t->n_depth == I64_NONE) t->n_depth = 0; /* files before there was a depth */
     } else {
         return "with no language model";
     }
-    const int64_t most = (int64_t)1 << 40;
-    if (t->n_prompt < 0 || t->n_gen < 0 || t->n_depth < 0 || t->batch < 1 || t->n_prompt > most ||
-        t->n_gen > most || t->batch > most || t->n_prompt + t->n_gen < 1)
-        return "whose tokens the file does not say";
-    return NULL;
+    return known_tokens(t);
 }
 
 bool foreign_usable(struct foreign *f, int64_t point) {

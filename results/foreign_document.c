@@ -38,14 +38,31 @@ static size_t blanks(const char *data, size_t len) {
     return n;
 }
 
+/* What is often given instead. */
+static int no_document(const char *data, size_t len, struct err *err) {
+    struct text list = {0};
+    int code;
+    for (const struct importer *const *i = all_importers; *i; i++)
+        text_printf(&list, "%s%s", i == all_importers ? "" : ", or ", (*i)->brief);
+    if (len > 4 && !memcmp(data, "\x89HDF", 4))
+        code = err_set(err, ERR_INPUT, "it is a result file already (bench show)");
+    else if (len > 4 && !memcmp(data, "BMRF", 4))
+        code = err_set(err, ERR_INPUT, "it is a journal (bench import-journal)");
+    else
+        code = err_set(err, ERR_INPUT, "it is no JSON; what can be imported is %s", list.data);
+    text_free(&list);
+    return code;
+}
+
 /* One document, or one object a line as an array. Bytes that are no UTF-8, and zeros within, are
  * refused before: cJSON would take them. */
 static int parse(const char *data, size_t len, cJSON **document, struct err *err) {
     const char *end = data, *zero = memchr(data, 0, len);
-    if (zero) return broken(data, zero, err);
-    if (!utf8_valid(data, len)) return err_set(err, ERR_INPUT, "this is no UTF-8 text");
     size_t at = blanks(data, len);
     if (at == len) return err_set(err, ERR_INPUT, "it is empty");
+    if (data[at] != '{' && data[at] != '[') return no_document(data, len, err);
+    if (zero) return broken(data, zero, err);
+    if (!utf8_valid(data, len)) return err_set(err, ERR_INPUT, "this is no UTF-8 text");
     *document = cJSON_ParseWithLengthOpts(data, len, &end, 0);
     if (!*document) return broken(data, end ? end : data, err);
     at = (size_t)(end - data);

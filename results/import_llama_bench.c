@@ -20,7 +20,7 @@ static const cJSON *get(const cJSON *o, const char *name) {
 
 static bool is_test(const cJSON *o) {
     return cJSON_IsObject(o) && get(o, "n_prompt") && get(o, "n_gen") &&
-           (get(o, "avg_ns") || get(o, "avg_ts"));
+           (get(o, "avg_ns") || get(o, "avg_ts") || get(o, "samples_ns"));
 }
 
 static bool knows(const cJSON *document) {

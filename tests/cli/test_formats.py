@@ -355,6 +355,38 @@ def check_back(folder, h5):
         check(strict(export(there, "json")[0])["meta"]["imported_from"] == form, "imported_from")
 
 
+def check_names(folder):
+    """Names that break careless writers come back from every format; a deviation near 1 s is exact."""
+    name = 'a,b "c"\nd|e\tf\\ \u00e4\u20ac \'; DROP TABLE llama_bench; --'
+    row = {"build_commit": name, "backends": name, "model_type": name, "n_threads": 3, "n_gpu_layers": 0, "n_prompt": 9, "n_gen": 0,
+           "model_size": 2 ** 53, "test_time": "2026-01-01T00:00:00Z", "samples_ns": [999999997, 1000000000, 1000000003]}
+    (folder / "names.json").write_text(json.dumps([row]))
+    run("import", folder / "names.json")
+    h5 = folder / "names.h5"
+    wanted = (name, name, name, 3, 0, 9, 0, 2 ** 53, "2026-01-01T00:00:00Z")
+    fields = list(row)[:-1]
+    json_row = strict(export(h5, "llama-bench")[0])[0]
+    check(tuple(json_row[f] for f in fields) == wanted, json_row)
+    check(json_row["samples_ns"] == row["samples_ns"] and json_row["stddev_ns"] == 3, json_row)
+    check(near(json_row["stddev_ts"], np.std([9e9 / t for t in row["samples_ns"]], ddof=1), 1e-9), json_row["stddev_ts"])
+    cells = next(csv.DictReader(io.StringIO(export(h5, "llama-bench", "csv")[0], newline="")))
+    check(tuple(cells[f] for f in fields) == tuple(map(str, wanted)), cells)
+    base = sqlite3.connect(":memory:")
+    base.executescript(export(h5, "llama-bench", "sql")[0])
+    check(base.execute("SELECT %s FROM llama_bench" % ", ".join(fields)).fetchall() == [wanted], "sql")
+    md = export(h5, "llama-bench", "md")[0].splitlines()
+    bars = [line.replace("\\\\", "").replace("\\|", "").count("|") for line in md[:3]]
+    check(len(set(bars)) == 1 and md[3] == "", "md", md)
+    gbench = {"benchmarks": [{"name": name, "real_time": 5, "cpu_time": 4, "time_unit": "us", name: 7}]}
+    (folder / "names_g.json").write_text(json.dumps(gbench))
+    run("import", folder / "names_g.json")
+    back = strict(export(folder / "names_g.h5", "gbench")[0])["benchmarks"][0]
+    check((back["name"], back["run_name"], back[name]) == (name, name, 7), back)
+    check(near(back["real_time"], 5000) and near(back["cpu_time"], 4000), back)
+    for other in ("csv", "tsv", "json", "md"):
+        export(folder / "names_g.h5", other)
+
+
 def check_rounds(folder, h5):
     """The same test in two files is a second round; of another build or machine it is refused."""
     rows = strict(export(h5, "llama-bench")[0])
@@ -395,5 +427,7 @@ with tempfile.TemporaryDirectory(prefix="bench formats ") as name:
     print("check_back")
     check_rounds(folder, h5)
     print("check_rounds")
+    check_names(folder)
+    print("check_names")
     left = [f for f in os.listdir(folder) if ".tmp-" in f]
     check(not left, "left behind", left)

@@ -531,6 +531,31 @@ static void no_state_no_number(void **state) {
     }
 }
 
+/* Of the points of a long run a file keeps only what differs from the defaults. */
+static void defaults_of_a_long_run(void **state) {
+    (void)state;
+    struct tables *ts = language_model();
+    struct table *facts = tables_get(ts, "protocol");
+    for (int64_t r = 0; r < table_rows(facts); r++) table_set_text(facts, r, "origin", "default");
+    int64_t p = synthetic_point(ts, "", "tokens=5", 1e6, 1e6), row = table_add(facts, 1);
+    table_set_text(tables_get(ts, "points"), p, "workload", "generate");
+    table_set_text(facts, row, "scope", "1");
+    table_set_text(facts, row, "key", "workload.tokens");
+    table_set_text(facts, row, "value", "5");
+    table_set_text(facts, row, "origin", "p.toml:3:1");
+    synthetic_rounds(ts, p, 2, 1.5, 0.01, 8);
+    char *text = exported(ts, "llama-bench", NULL);
+    cJSON *json = read_json(text);
+    assert_int_equal(cJSON_GetArraySize(json), 2);
+    const cJSON *second = cJSON_GetArrayItem(json, 1);
+    assert_int_equal(get(second, "n_prompt")->valueint, 8);
+    assert_int_equal(get(second, "n_gen")->valueint, 4);
+    assert_string_equal(get(second, "type_k")->valuestring, "it's");
+    cJSON_Delete(json);
+    free(text);
+    tables_close(&ts);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_round_trip),
@@ -545,6 +570,7 @@ int main(void) {
         cmocka_unit_test(one_execution),
         cmocka_unit_test(foreign_md_is_a_table),
         cmocka_unit_test(no_state_no_number),
+        cmocka_unit_test(defaults_of_a_long_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
