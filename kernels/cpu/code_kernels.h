@@ -50,7 +50,10 @@ struct cpu_code_kernels {
 };
 
 extern const struct cpu_code_kernels cpu_codes_scalar, cpu_codes_avx2, cpu_codes_avx512,
-    cpu_codes_vnni, cpu_codes_neon, cpu_codes_dotprod;
+    cpu_codes_vnni, cpu_codes_amx, cpu_codes_neon, cpu_codes_dotprod;
+
+/* pairs.c: whether products of int8 are right, in sums of two pieces. */
+bool cpu_codes_right(const struct cpu_code_kernels *);
 
 /* The best of a level that isa_best allows. */
 const struct cpu_code_kernels *cpu_code_kernels_of(enum isa);

@@ -19,6 +19,9 @@ static const struct set sets[] = {
 #ifdef BENCH_CPU_AVX512
     {&cpu_codes_avx512, ISA_AVX512, false}, {&cpu_codes_vnni, ISA_AVX512, true},
 #endif
+#ifdef BENCH_CPU_AMX
+    {&cpu_codes_amx, ISA_AMX, false},
+#endif
 #ifdef BENCH_CPU_NEON
     {&cpu_codes_neon, ISA_NEON, false},     {&cpu_codes_dotprod, ISA_NEON, true},
 #endif
@@ -27,7 +30,6 @@ enum { N_SETS = sizeof sets / sizeof *sets };
 
 const struct cpu_code_kernels *cpu_code_kernels_of(enum isa isa) {
     const struct cpu_code_kernels *best = NULL;
-    if (isa == ISA_AMX) isa = ISA_AVX512; /* which that is, and tiles of floats */
     for (int i = 0; i < N_SETS; i++)
         if (sets[i].isa == isa && (!sets[i].dot || isa_has_int8_dot(isa))) best = sets[i].kernels;
     return best;

@@ -36,7 +36,10 @@ static const char *amx_refused(void) {
     if (kernels == NULL) return "this build has no such level";
     const char *reason = topology_tiles();
     if (reason != NULL) return reason;
-    if (products == UNKNOWN) products = cpu_pairs_right(kernels->pairs) ? RIGHT : WRONG;
+    if (products == UNKNOWN)
+        products = cpu_pairs_right(kernels->pairs) && cpu_codes_right(cpu_code_kernels_of(ISA_AMX))
+                       ? RIGHT
+                       : WRONG;
     return products == RIGHT ? NULL : "its products are wrong on this machine";
 }
 
@@ -185,6 +188,8 @@ static bool cpu_supports(struct device *device, enum op op, const struct op_case
     if (cpu->kernels->pairs != NULL && c->activation == DT_BF16 &&
         (op == OP_FMA_PEAK || (op == OP_LINEAR && c->weight == DT_BF16)))
         *kernel_or_reason = "amx tiles of bf16 pairs";
+    if (strcmp(cpu->codes->name, "amx") == 0 && c->weight == DT_I8 && form == 3 && op == OP_LINEAR)
+        *kernel_or_reason = "amx tiles of codes";
     return true;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether products of bf16 by bf16 are right on this machine: a level that could not be tried on
-   every machine must show it before it is used. */
+/* Whether products of bf16 by bf16, and of codes, are right on this machine: a level that could not
+   be tried on every machine must show it before it is used. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/random.h"
+#include "kernels/cpu/code_kernels.h"
 #include "kernels/cpu/kernels.h"
 
 enum {
@@ -67,6 +68,59 @@ bool cpu_pairs_right(void (*product)(const struct pairs *)) {
                                 .m = rows[i],
                                 .n_panels = PANELS});
         ok = ok && right(s, rows[i]);
+    }
+    free(s);
+    return ok;
+}
+
+enum { WORDS = 293, CUT = 37 }; /* steps, and a rest; the first piece of them */
+
+struct code_sample {
+    int8_t x[ROWS][WORDS][WORD_INT8];
+    char panels[PANELS][WORDS][PANEL][WORD_INT8];
+    int32_t c[ROWS][COUNT];
+};
+
+static int code(int i) { return (int)random_below(9, (uint64_t)i, 255) - 127; }
+
+static bool codes_right(const struct code_sample *s, int flip, int rows) {
+    for (int m = 0; m < rows; m++)
+        for (int n = 0; n < COUNT; n++) {
+            int32_t sum = 0;
+            for (int i = 0; i < WORDS; i++)
+                for (int b = 0; b < WORD_INT8; b++)
+                    sum += s->x[m][i][b] *
+                           (int8_t)(s->panels[n / PANEL][i][n % PANEL][b] ^ (char)flip);
+            if (s->c[m][n] != sum) return false;
+        }
+    return true;
+}
+
+bool cpu_codes_right(const struct cpu_code_kernels *kernels) {
+    struct code_sample *s = must_alloc(sizeof *s);
+    bool ok = kernels->bias[DT_I8] == 0 && kernels->word_bytes[DT_I8] == WORD_INT8;
+    for (int i = 0; i < ROWS * WORDS * WORD_INT8; i++) ((int8_t *)s->x)[i] = (int8_t)code(i);
+    for (int i = 0; i < COUNT * WORDS * WORD_INT8; i++)
+        ((char *)s->panels)[i] = (char)(code(~i) ^ kernels->flip);
+    for (int rows = 1; rows <= kernels->rows && rows <= ROWS; rows = rows == 1 ? 16 : rows + 16) {
+        struct code_tile t = {.c = s->c,
+                              .x = (const char *)s->x,
+                              .panels = (const char *)s->panels,
+                              .ldc = COUNT,
+                              .ldx = sizeof s->x[0],
+                              .step = sizeof s->panels[0],
+                              .words = CUT,
+                              .m = rows,
+                              .n_panels = PANELS,
+                              .ahead = (const char *)s->panels};
+        memset(s->c, 0xff, sizeof s->c);
+        kernels->tile[DT_I8](&t);
+        t.x += CUT * WORD_INT8;
+        t.panels += CUT * PANEL * WORD_INT8;
+        t.words = WORDS - CUT;
+        t.add = 1;
+        kernels->tile[DT_I8](&t);
+        ok = ok && codes_right(s, kernels->flip, rows);
     }
     free(s);
     return ok;

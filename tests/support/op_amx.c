@@ -12,15 +12,18 @@ static int open_device(struct device **device, const void *params, struct err *e
     kernels.pairs = memory_amx_product;
     kernels.pairs_peak = memory_amx_peak;
     cpu_of(*device)->kernels = &kernels;
+    cpu_of(*device)->codes = &memory_codes_amx;
     return 0;
 }
 
 static bool supports(struct device *device, enum op op, const struct op_case *c,
                      const char **kernel_or_reason) {
+    const bool codes =
+        (op == OP_LINEAR && c->input == DT_I8) || (op == OP_FMA_PEAK && c->activation == DT_I8);
     const bool pairs = c->activation == DT_BF16 &&
                        (op == OP_FMA_PEAK || (op == OP_LINEAR && c->weight == DT_BF16));
     *kernel_or_reason = "the same as the other levels";
-    return pairs && device_cpu.supports(device, op, c, kernel_or_reason);
+    return (pairs || codes) && device_cpu.supports(device, op, c, kernel_or_reason);
 }
 
 const struct device_kind *op_amx_in_memory(void) {

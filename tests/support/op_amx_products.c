@@ -12,7 +12,7 @@ float memory_amx_one(float c, const uint16_t *x, const uint16_t *w) {
     configure(1, 1, true);
     uint16_t panel[SIDE][SIDE][2] = {{{0}}};
     float out[SIDE] = {c};
-    for (int k = 0; k < STEP_K; k++) panel[k / 2][0][k % 2] = w[k];
+    for (int k = 0; k < 2 * SIDE; k++) panel[k / 2][0][k % 2] = w[k];
     tile_load(F0, out, LINE);
     tile_load(FA, x, LINE);
     tile_load(FB0, panel, LINE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tile registers of AMX in memory, in place of kernels/cpu/amx/tiles.inc: after Intel's Software
-   Developer's Manual, volume 2 (LDTILECFG, TILELOADD, TILESTORED, TILEZERO, TDPBF16PS). What the
+   Developer's Manual, volume 2 (LDTILECFG, TILELOADD, TILESTORED, TILEZERO, TDPBF16PS, TDPBSSD). What the
    manual makes a fault ends the program. */
 #ifndef TESTS_SUPPORT_TILE_REGISTERS_H
 #define TESTS_SUPPORT_TILE_REGISTERS_H
@@ -110,6 +110,20 @@ static inline void tile_multiply_bf16(int c, int a, int b) {
             unsigned char *to = tiles.data[c][m] + 4 * n;
             const float sum = tiles_flush(tiles_flush(even + odd) + tiles_flush(tiles_f32(to)));
             memcpy(to, &sum, sizeof sum);
+        }
+}
+
+/* Products of four columns are added to c, whose 32 bits wrap. */
+static inline void tile_multiply_i8(int c, int a, int b) {
+    tiles_fit(c, a, b);
+    for (int m = 0; m < tiles.config.rows[c]; m++)
+        for (int n = 0; n < tiles.config.row_bytes[c] / 4; n++) {
+            uint32_t sum;
+            memcpy(&sum, tiles.data[c][m] + 4 * n, sizeof sum);
+            for (int k = 0; k < tiles.config.row_bytes[a]; k++)
+                sum += (uint32_t)((int8_t)tiles.data[a][m][k] *
+                                  (int8_t)tiles.data[b][k / 4][4 * n + k % 4]);
+            memcpy(tiles.data[c][m] + 4 * n, &sum, sizeof sum);
         }
 }
 

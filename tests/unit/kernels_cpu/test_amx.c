@@ -151,6 +151,16 @@ static void has_no_infinity(const struct pairs *p) {
             if (!isfinite(p->c[i * p->ldc + j])) p->c[i * p->ldc + j] = 0;
 }
 
+static void forgets_the_last_word(const struct code_tile *t) {
+    struct code_tile less = *t;
+    less.words--;
+    memory_codes_amx.tile[DT_I8](&less);
+}
+
+static void adds_nothing(const struct code_tile *t) {
+    if (!t->add) memory_codes_amx.tile[DT_I8](t);
+}
+
 static void wrong_products_are_noticed(void **state) {
     (void)state;
     assert_true(cpu_pairs_right(memory_amx_product));
@@ -159,6 +169,12 @@ static void wrong_products_are_noticed(void **state) {
     assert_false(cpu_pairs_right(does_nothing));
     assert_false(cpu_pairs_right(drops_a_row));
     assert_false(cpu_pairs_right(has_no_infinity));
+    struct cpu_code_kernels wrong = memory_codes_amx;
+    assert_true(cpu_codes_right(&wrong));
+    wrong.tile[DT_I8] = forgets_the_last_word;
+    assert_false(cpu_codes_right(&wrong));
+    wrong.tile[DT_I8] = adds_nothing;
+    assert_false(cpu_codes_right(&wrong));
 }
 
 /* Runs, or says why not; what a device keeps beside bf16 weights follows. */

@@ -88,6 +88,8 @@ static bool perform(const struct decoded *d) {
         tile_store(d->reg, d->address, d->stride);
     } else if (d->opcode == 0x5c && d->prefix == F3 && !memory && d->other < 8) {
         tile_multiply_bf16(d->reg, d->rm, d->other);
+    } else if (d->opcode == 0x5e && d->prefix == F2 && !memory && d->other < 8) {
+        tile_multiply_i8(d->reg, d->rm, d->other);
     } else {
         return false;
     }
@@ -118,6 +120,9 @@ static void products_are_right(void **state) {
     catch_faults();
     assert_true(cpu_pairs_right(level->pairs));
     if (trapped) assert_true(n_trapped > 500);
+    n_trapped = 0;
+    assert_true(cpu_codes_right(cpu_code_kernels_of(ISA_AMX)));
+    if (trapped) assert_true(n_trapped > 200);
 }
 
 /* Numbers of all sizes: the instructions come in the order in which the source says them. */

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/random.h"
 #include "kernels/cpu/cpu.h"
+#include "tests/support/op_amx.h"
 
 enum { MOST_PANELS = 5, GUARD = 0x7fc12345 };
 static const struct cpu_code_kernels *sets[CODE_SETS];
@@ -210,6 +211,7 @@ int main(void) {
                                        cmocka_unit_test(peaks_return)};
     key = random_key(1, 5);
     n_sets = cpu_code_kernels_all(sets);
+    sets[n_sets++] = &memory_codes_amx;
     for (int k = 0; k < n_sets; k++) print_message("%s\n", sets[k]->name);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
