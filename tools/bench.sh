@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The project's own numbers (make bench, make bench-NAME): what the harness costs, and how near the cpu device comes to
-# what the machine gives. Not tests: a person reads them on a quiet machine. bench.sh [loop|commands|speed|fair ...],
+# what the machine gives. Not tests: a person reads them on a quiet machine. bench.sh [loop|pool|commands|speed|fair ...],
 # or cpu or weights, which take minutes
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -103,6 +103,11 @@ bench_weights() {
     build/release/tests/bench_weights auto 0
 }
 
+bench_pool() {
+    echo "== a job of the cpu device's threads without work (goal: at most 2 us with two idle cores)"
+    build/release/tests/bench_pool
+}
+
 bench_fair() {
     echo "== one core taken by another process (goal: decode loses no more than that core, and its rows say 'disturbed')"
     speed_protocol >"$work/alone.toml"
@@ -129,17 +134,18 @@ bench_cpu() { # BENCH_PEER: a python that has llama.cpp, or PyTorch, or both
 
 sh tools/setup.sh tests || exit
 status=0
-[ $# -gt 0 ] || set -- loop commands speed fair
+[ $# -gt 0 ] || set -- loop pool commands speed fair
 for name; do
     case $name in
     loop) bench_loop || status=1 ;;
+    pool) bench_pool || status=1 ;;
     commands) bench_commands || status=1 ;;
     speed) bench_speed || status=1 ;;
     fair) bench_fair || status=1 ;;
     cpu) bench_cpu || status=1 ;;
     weights) bench_weights || status=1 ;;
     *)
-        echo "bench.sh: '$name' is none of loop, commands, speed, fair, cpu, weights" >&2
+        echo "bench.sh: '$name' is none of loop, pool, commands, speed, fair, cpu, weights" >&2
         exit 2
         ;;
     esac

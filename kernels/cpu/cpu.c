@@ -88,6 +88,7 @@ static int cpu_open(struct device **device, const void *params, struct err *err)
                         .params = *p,
                         .touch = true};
     cpu_linear_blocks(cpu, topology.l2_bytes);
+    cpu->n_nodes = p->pin ? numa_nodes("", topology.cpus, threads, cpu->node) : 1;
     const int code = pool_create(&cpu->pool, threads, p->pin ? topology.cpus : NULL, err);
     if (code != 0) {
         free(cpu);
@@ -136,6 +137,7 @@ static void cpu_describe(struct device *device, struct facts *facts) {
         text_printf(&pinning, "%s%d", i > 0 ? " " : "CPU ", cpu->topology.cpus[i]);
     facts_set(facts, "device.pinning", pinning.data, "", "");
     text_free(&pinning);
+    numa_describe(facts, cpu->n_nodes, &cpu->pages);
     facts_set(facts, "device.huge_pages", cpu->params.huge_pages ? topology_huge_pages() : "off",
               "", "");
     facts_printf(facts, "device.l2", "bytes", "", "%lld", (long long)cpu->topology.l2_bytes);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "kernels/cpu/code_kernels.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/numa.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/topology.h"
 #include "kernels/device.h"
@@ -64,6 +65,9 @@ struct cpu {
     struct inputs inputs;
     struct pool *pool;
     struct topology topology;
+    int node[TOPOLOGY_MOST_CPUS]; /* of each thread's CPU */
+    int n_nodes;                  /* of pinned threads; 1: pages may lie anywhere */
+    struct numa_pages pages;      /* of weights */
     struct cpu_params params;
     struct err failed; /* the first failure since the last sync */
     bool touch;        /* alloc writes every page at once, by all threads */

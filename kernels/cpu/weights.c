@@ -30,30 +30,54 @@ int cpu_part_of_panel(const struct cpu_weight *w, int64_t panel) {
     return part;
 }
 
+/* Whether there are two parts alike: gate and up, of which SwiGLU reads the same panels together.
+ */
+static bool paired(const struct cpu_weight *w) {
+    return w->n_parts == 2 && w->part_panel[2] == 2 * w->part_panel[1];
+}
+
+static void pack_panel(const struct packing *job, int64_t panel, const struct room *room) {
+    const struct cpu_weight *w = job->w;
+    const int64_t cols = w->head.cols;
+    const int part = cpu_part_of_panel(w, panel);
+    const struct row_source *source = &job->sources[part];
+    const int64_t first = (panel - w->part_panel[part]) * PANEL;
+    const int64_t count = w->part_row[part + 1] - w->part_row[part];
+    for (int64_t i = 0; i < PANEL; i++) {
+        float *row = room->rows + i * cols;
+        if (first + i < count)
+            source->row(source->ctx, first + i, row);
+        else
+            memset(row, 0, (size_t)cols * sizeof *row);
+        if (!is_float(w->head.type))
+            cpu_pack_codes(job->cpu, w, &job->parts[part], panel, i, row, job->absmax[part],
+                           &room->codes);
+    }
+    if (is_float(w->head.type))
+        job->cpu->kernels->pack[w->head.type](w->data + panel * w->panel_bytes, room->rows, cols,
+                                              cols);
+}
+
+/* Items are panels, or pairs of them: who reads one touches it first. */
 static void pack_panels(void *ctx, int64_t begin, int64_t end, int thread) {
     const struct packing *job = ctx;
     const struct cpu_weight *w = job->w;
-    const int64_t cols = w->head.cols;
-    const struct room *room = &job->rooms[thread];
     for (int64_t panel = begin; panel < end; panel++) {
-        const int part = cpu_part_of_panel(w, panel);
-        const struct row_source *source = &job->sources[part];
-        const int64_t first = (panel - w->part_panel[part]) * PANEL;
-        const int64_t count = w->part_row[part + 1] - w->part_row[part];
-        for (int64_t i = 0; i < PANEL; i++) {
-            float *row = room->rows + i * cols;
-            if (first + i < count)
-                source->row(source->ctx, first + i, row);
-            else
-                memset(row, 0, (size_t)cols * sizeof *row);
-            if (!is_float(w->head.type))
-                cpu_pack_codes(job->cpu, w, &job->parts[part], panel, i, row, job->absmax[part],
-                               &room->codes);
-        }
-        if (is_float(w->head.type))
-            job->cpu->kernels->pack[w->head.type](w->data + panel * w->panel_bytes, room->rows,
-                                                  cols, cols);
+        pack_panel(job, panel, &job->rooms[thread]);
+        if (paired(w)) pack_panel(job, w->part_panel[1] + panel, &job->rooms[thread]);
     }
+}
+
+/* Where pages of each thread's own panels lie. */
+static void look_at_pages(struct cpu *cpu, const struct cpu_weight *w) {
+    const int threads = pool_threads(cpu->pool);
+    const int64_t n = paired(w) ? w->part_panel[1] : w->n_panels;
+    for (int i = 0; i < threads && cpu->n_nodes > 1; i++)
+        for (int64_t part = 0; part < w->n_panels; part += n) {
+            const int64_t begin = part + n * i / threads, end = part + n * (i + 1) / threads;
+            numa_look(&cpu->pages, w->data + begin * w->panel_bytes, (end - begin) * w->panel_bytes,
+                      cpu->node[i]);
+        }
 }
 
 static void fill(struct cpu *cpu, struct cpu_weight *w, const struct weight_spec *parts,
@@ -71,7 +95,7 @@ static void fill(struct cpu *cpu, struct cpu_weight *w, const struct weight_spec
         room->codes.codes = must_alloc(cols + 1);
         room->codes.scales = must_alloc((n_groups + 1) * sizeof *room->codes.scales);
     }
-    pool_run(cpu->pool, w->n_panels, 8, 1, pack_panels, &job);
+    pool_run(cpu->pool, paired(w) ? w->part_panel[1] : w->n_panels, 8, 1, pack_panels, &job);
     for (int i = 0; i < threads; i++) {
         free(job.rooms[i].rows);
         free(job.rooms[i].codes.codes);
@@ -154,7 +178,10 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
     w->scales = device_packed(device, (size_t)of_scales, MEM_SCALE, scales);
     *weight = &w->head;
     const bool room = cpu_inputs_open(cpu, w);
-    if (room && w->data != NULL && (of_scales == 0 || w->scales != NULL)) return 0;
+    if (room && w->data != NULL && (of_scales == 0 || w->scales != NULL)) {
+        look_at_pages(cpu, w);
+        return 0;
+    }
     device_free(device, w->data);
     device_free(device, w->scales);
     w->scales = NULL;
@@ -173,6 +200,7 @@ int cpu_pack(struct device *device, struct weight **weight, const struct weight_
     w->data = device_share(device, w->data, (size_t)bytes, MEM_WEIGHT, parts[0].what);
     if (of_scales > 0)
         w->scales = device_share(device, w->scales, (size_t)of_scales, MEM_SCALE, scales);
+    look_at_pages(cpu, w);
     return 0;
 }
 

@@ -78,7 +78,8 @@ void plain_record(struct plain *plain, struct session *s, const struct step *ste
 uint64_t plain_device_hash(struct device *device) {
     /* Where threads and pages lie may differ from worker to worker and touches no bit; a library
      * and its algorithms are known only once they ran. */
-    static const char *const passed_over[] = {"device.pinning", "device.huge_pages", "device.quota",
+    static const char *const passed_over[] = {"device.pinning",      "device.huge_pages",
+                                              "device.quota",        "device.numa",
                                               "device.gemm_library", "device.gemm_algorithms"};
     struct facts all = {0}, facts = {0};
     device->kind->describe(device, &all);
