@@ -15,7 +15,7 @@
 #include "kernels/cpu/cpu.h"
 #include "tests/support/op_amx.h"
 
-enum { MOST_PANELS = 5, GUARD = 0x7fc12345 };
+enum { MOST_PANELS = 5, MOST_ROWS = 32, GUARD = 0x7fc12345 };
 static const struct cpu_code_kernels *sets[CODE_SETS];
 static int n_sets;
 static uint64_t key, draw;
@@ -123,8 +123,9 @@ static int32_t *run(const struct sums *s, const struct cpu_code_kernels *set, co
 }
 
 static void compare(const struct sums *s) {
-    float by[16 * MOST_PANELS], scales[8];
+    float by[16 * MOST_PANELS], scales[MOST_ROWS];
     const int columns = 16 * s->n_panels, ldc = columns + pick(0, 1) * 3;
+    assert_true(s->m <= MOST_ROWS);
     for (int i = 0; i < columns; i++) by[i] = (float)pick(1, 1 << 20) * 0x1p-24f;
     for (int i = 0; i < s->m; i++) scales[i] = (float)pick(1, 1 << 20) * 0x1p-22f;
     for (int k = 0; k < n_sets; k++) {
