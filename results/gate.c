@@ -137,7 +137,8 @@ double gate_level(const struct gate *g) {
 }
 
 const char *gate_word(const struct gate_row *r) {
-    if (r->verdict == GATE_STATE) return *r->state ? r->state : "no numbers";
+    const bool good = !*r->state || !strcmp(r->state, "ok") || !strcmp(r->state, "degraded");
+    if (r->verdict == GATE_STATE) return good ? "no numbers" : r->state;
     if (r->exact && r->verdict == GATE_SLOWER) return "worse";
     if (r->exact && r->verdict == GATE_FASTER) return "better";
     return gate_verdict_names[r->verdict];
@@ -220,11 +221,11 @@ static bool settled(struct gate *g, struct gate_row *r) {
     } else if (g->kind != GATE_LIVE && !r->exact && (!r->old_side.runs || !r->new_side.runs)) {
         r->verdict = GATE_STATE;
         r->ratio = (double)NAN;
-        text_printf(&t, "%s has no %s of this row",
-                    r->old_side.runs   ? "the new side"
-                    : r->new_side.runs ? "the old side"
-                                       : "neither side",
-                    r->metric);
+        if (!r->old_side.runs && !r->new_side.runs)
+            text_printf(&t, "neither side has a %s above 0", r->metric);
+        else
+            text_printf(&t, "%s has no %s above 0",
+                        r->old_side.runs ? "the new side" : "the old side", r->metric);
     } else if (r->exact) {
         const bool equal = r->old_value <= r->new_value && r->old_value >= r->new_value;
         const bool grows = r->new_value > r->old_value;

@@ -154,21 +154,20 @@ static void xml(struct text *out, const char *s) {
 enum outcome { PASSED, FAILED, ERROR, SKIPPED };
 
 /* Undecided rows fail only where they decide the exit code. */
-static enum outcome outcome_of(const struct gate *g, const struct gate_row *r) {
+static enum outcome outcome_of(enum gate_kind kind, int code, const struct gate_row *r) {
     switch (r->verdict) {
-    case GATE_SLOWER: return g->kind == GATE_COMPARE ? PASSED : FAILED;
+    case GATE_SLOWER: return kind == GATE_COMPARE ? PASSED : FAILED;
     case GATE_MISSING:
     case GATE_STATE:
     case GATE_INCOMPARABLE: return ERROR;
     case GATE_UNDECIDED:
-    case GATE_BLIND: return gate_exit(g) == 5 ? FAILED : SKIPPED;
+    case GATE_BLIND: return code == 5 ? FAILED : SKIPPED;
     default: return PASSED;
     }
 }
 
-static void testcase(const struct gate *g, const struct gate_row *r, struct text *out) {
+static void testcase(const struct gate_row *r, enum outcome o, struct text *out) {
     static const char *const elements[] = {"", "failure", "error", "skipped"};
-    const enum outcome o = outcome_of(g, r);
     char buf[40];
     text_puts(out, "    <testcase name=\"");
     xml(out, r->name);
@@ -197,10 +196,12 @@ static void testcase(const struct gate *g, const struct gate_row *r, struct text
 }
 
 void gate_junit(const struct gate *g, struct text *out) {
-    size_t n[4] = {0}, tests = g->n_rows + (g->has_all ? 1 : 0);
+    const size_t tests = g->n_rows + (g->has_all ? 1 : 0);
+    const int code = gate_exit(g);
+    size_t n[4] = {0};
     char counts[200];
-    for (size_t i = 0; i < g->n_rows; i++) n[outcome_of(g, &g->rows[i])]++;
-    if (g->has_all) n[outcome_of(g, &g->all)]++;
+    for (size_t i = 0; i < tests; i++)
+        n[outcome_of(g->kind, code, i < g->n_rows ? &g->rows[i] : &g->all)]++;
     snprintf(counts, sizeof counts,
              "tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\" time=\"0\"", tests,
              n[FAILED], n[ERROR], n[SKIPPED]);
@@ -209,7 +210,9 @@ void gate_junit(const struct gate *g, struct text *out) {
     text_puts(out, "  <testsuite name=\"");
     xml(out, g->title ? g->title : "bench");
     text_printf(out, "\" %s>\n", counts);
-    for (size_t i = 0; i < g->n_rows; i++) testcase(g, &g->rows[i], out);
-    if (g->has_all) testcase(g, &g->all, out);
+    for (size_t i = 0; i < tests; i++) {
+        const struct gate_row *r = i < g->n_rows ? &g->rows[i] : &g->all;
+        testcase(r, outcome_of(g->kind, code, r), out);
+    }
     text_puts(out, "  </testsuite>\n</testsuites>\n");
 }

@@ -37,13 +37,33 @@ static void level_text(const struct gate *g, struct text *t) {
     text_printf(t, "%.4g %% interval", 100 * gate_level(g));
 }
 
+/* What every unit of the table shares, or "". */
+static const char *common_unit(const struct gate *g) {
+    const char *unit = NULL;
+    for (size_t i = 0; i < g->n_rows; i++) {
+        if (g->rows[i].exact) continue;
+        if (unit && strcmp(unit, g->rows[i].unit)) return "";
+        unit = g->rows[i].unit;
+    }
+    return unit ? unit : "";
+}
+
+/* "row, in ms" */
+static void head_text(const struct gate *g, struct text *t) {
+    const char *unit = g->kind == GATE_LIVE ? "" : common_unit(g);
+    text_printf(t, "row%s%s", *unit ? ", in " : "", unit);
+}
+
 struct layout { /* display columns where each begins */
     size_t ratio, interval, old, new, rounds, verdict, reason;
     bool values;
 };
 
 static struct layout layout_of(const struct gate *g) {
-    size_t name = 8;
+    struct text head = {0};
+    head_text(g, &head);
+    size_t name = head.len > 8 ? head.len : 8;
+    text_free(&head);
     for (size_t i = 0; i < g->n_rows; i++) {
         const size_t w = utf8_width(g->rows[i].name);
         if (w <= MOST_NAME && w > name) name = w;
@@ -101,17 +121,6 @@ static void put_row(const struct gate_row *r, const struct layout *l, struct tex
     text_free(&line);
 }
 
-/* What every unit of the table shares, or "". */
-static const char *common_unit(const struct gate *g) {
-    const char *unit = NULL;
-    for (size_t i = 0; i < g->n_rows; i++) {
-        if (g->rows[i].exact) continue;
-        if (unit && strcmp(unit, g->rows[i].unit)) return "";
-        unit = g->rows[i].unit;
-    }
-    return unit ? unit : "";
-}
-
 static void put_title(const struct gate *g, struct text *out) {
     if (g->title) text_printf(out, "%s", g->title);
     if (g->title && g->question && *g->question) text_printf(out, " \xc2\xb7 %s", g->question);
@@ -158,12 +167,11 @@ void gate_text(const struct gate *g, struct text *out) {
     const struct layout l = layout_of(g);
     put_title(g, out);
     if (out->len) text_puts(out, "\n");
-    text_puts(out, "  row");
+    text_puts(out, "  ");
+    head_text(g, out);
     if (l.values) {
-        const char *unit = common_unit(g);
         text_pad(out, l.old);
-        text_printf(out, "old %s", unit);
-        text_puts(out, " ");
+        text_puts(out, "old");
         text_pad(out, l.new);
         text_puts(out, "new");
     }

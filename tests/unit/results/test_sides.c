@@ -255,7 +255,7 @@ static void columns_without_numbers(void **state) {
     struct gate *g = pair(usual(1, 1), done(ts), 3);
     assert_int_equal(g->rows[0].verdict, GATE_PASS);
     assert_int_equal(g->rows[1].verdict, GATE_STATE);
-    assert_non_null(strstr(g->rows[1].reason, "has no time of this row"));
+    assert_non_null(strstr(g->rows[1].reason, "the new side has no time above 0"));
     gate_close(&g);
 }
 
