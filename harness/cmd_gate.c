@@ -81,19 +81,6 @@ out:
     return code;
 }
 
-/* A page of the CI's own summary, where there is one. */
-static void step_summary(const struct gate *g) {
-    const char *path = getenv("GITHUB_STEP_SUMMARY");
-    struct text t = {0};
-    if (!path || !*path) return;
-    gate_markdown(g, &t);
-    FILE *f = fopen(path, "ab");
-    bool failed = !f || fwrite(t.data, 1, t.len, f) != t.len;
-    if (f && fclose(f)) failed = true;
-    if (failed) fprintf(stderr, "bench gate: %s could not be written\n", path);
-    text_free(&t);
-}
-
 static int say_open(const struct gate *g, int code) {
     const size_t open = gate_count(g, GATE_UNDECIDED) + gate_count(g, GATE_BLIND);
     if (!code && open)
@@ -103,7 +90,7 @@ static int say_open(const struct gate *g, int code) {
 }
 
 static int finished(const struct gate *g, int code) {
-    step_summary(g);
+    gate_files_summary(g);
     return say_open(g, code);
 }
 

@@ -243,3 +243,15 @@ int gate_accepted(const char *list, const char *digest, bool *found, struct err 
     free(data);
     return code;
 }
+
+void gate_files_summary(const struct gate *g) {
+    const char *path = getenv("GITHUB_STEP_SUMMARY");
+    struct text t = {0};
+    if (!path || !*path) return;
+    gate_markdown(g, &t);
+    FILE *f = fopen(path, "ab");
+    bool failed = !f || fwrite(t.data, 1, t.len, f) != t.len;
+    if (f && fclose(f)) failed = true;
+    if (failed) fprintf(stderr, "bench: %s could not be written\n", path);
+    text_free(&t);
+}

@@ -37,6 +37,10 @@ int gate_files_format(const struct arguments *, const char **format, struct err 
 int gate_files_write(const struct arguments *, const char *format, const struct gate *,
                      struct err *);
 
+/* Appends a GitHub table to the page of the CI's own summary, $GITHUB_STEP_SUMMARY, where there is
+   one. */
+void gate_files_summary(const struct gate *);
+
 /* XXH64 of a file's bytes, 16 hex digits. */
 int gate_file_digest(const char *path, char out[17], struct err *);
 /* The list of accepted states beside a baseline: BASELINE.accepted; a line is DIGEST, TIME,

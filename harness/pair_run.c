@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "harness/command.h"
+#include "harness/gate_files.h"
 #include "harness/head.h"
 #include "harness/machine.h"
 #include "harness/output.h"
@@ -150,6 +151,7 @@ static int present(const char *h5, const struct pair_request *r, int *exit_code,
     if (!code && text) text_printf(&out, "\n  %s\n", h5);
     print_text(stdout, &out);
     fflush(stdout);
+    if (!code && !r->judge) gate_files_summary(gate);
     *exit_code = gate_exit(gate);
     gate_close(&gate);
     tables_close(&tables);
