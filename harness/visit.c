@@ -194,7 +194,7 @@ void visit_row(struct visit *v, struct tables *out, const struct watch *a, const
            ticks = (double)(b->total_ticks - a->total_ticks);
     double steal =
         a->total_ticks >= 0 && ticks > 0 ? (double)(b->steal_ticks - a->steal_ticks) / ticks : NAN;
-    if (steal > STOLEN_SHARE)
+    if (steal > STOLEN_SHARE && !v->virtual_clock) /* which nobody steals from */
         visit_flag(v, "disturbed", "%.1f %% of the machine's time was stolen", 100 * steal);
     else if (n > 0 && (double)v->disturbed > r->measure->disturbed * (double)n)
         visit_flag(v, "disturbed",
