@@ -26,7 +26,7 @@ struct attention {
 };
 
 struct room {      /* one thread's scratch */
-    word *k;       /* keys as panels of 16 positions */
+    word *k;       /* (words, APART) keys: panels of 16 positions side by side */
     char *v;       /* (CHUNK, width) values in the cache's type, where they cannot stay in place */
     char *rows;    /* (PANEL) keys of a panel likewise */
     float *scales; /* (CHUNK) of int8 */
@@ -37,8 +37,9 @@ struct room {      /* one thread's scratch */
     float *m, *l;  /* (m): running maximum and sum */
 };
 
-/* Values that share a word, at most: keys have a whole number of words. */
-enum { WORD = 4, LINE = 64 };
+/* Words between the lines of a chunk's keys. Of a power of two, stores would often agree with the
+   next loads in the lowest 12 bits of the address, and those would wait. */
+enum { APART = CHUNK + PANEL };
 
 static int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
 
@@ -48,15 +49,15 @@ int64_t cpu_attention_scratch(const struct step_bounds *b) {
     if (b->n_kv <= 0 || b->d_h <= 0) return 0;
     const int32_t group = (b->n_q + b->n_kv - 1) / b->n_kv, width = round_up(b->d_h, PANEL);
     const int64_t m = (int64_t)rows_of_piece(group) * group;
-    return (2 * CHUNK + PANEL) * (int64_t)width + CHUNK + m * (CHUNK + 3 * width + 2);
+    return (2 * CHUNK + 2 * PANEL) * (int64_t)width + CHUNK + m * (CHUNK + 3 * width + 2);
 }
 
 static struct room make_room(const struct attention *job, float *at) {
     const int64_t width = job->width, m = (int64_t)job->block_rows * job->group;
     struct room room = {.k = (word *)at};
-    room.v = (char *)(at + CHUNK * width);
+    room.v = (char *)(at + APART * width);
     room.rows = room.v + CHUNK * width * (int64_t)sizeof *at;
-    room.scales = at + (2 * CHUNK + PANEL) * width;
+    room.scales = at + (2 * CHUNK + 2 * PANEL) * width;
     room.s = room.scales + CHUNK;
     room.part = room.s + m * CHUNK;
     room.o = room.part + m * width;
@@ -117,7 +118,7 @@ static const float *load_scales(const struct kv *kv, const struct room *room, co
 /* The panel of positions c ... c+15: from where they lie, or else from copies, with zeros for those
    outside p0 ... p1-1, whatever the cache holds there. */
 static void load_keys(const struct attention *job, const struct room *room, int32_t s, int32_t head,
-                      int32_t c, int32_t p0, int32_t p1, word *panel) {
+                      int32_t c, int32_t p0, int32_t p1, word *panel, const char *ahead) {
     const struct kv *kv = job->kv;
     const int64_t row = kv->d_h * value_bytes(kv), words = (row + WORD - 1) / WORD;
     const void *from = room->rows;
@@ -129,70 +130,74 @@ static void load_keys(const struct attention *job, const struct room *room, int3
         copy_rows(kv, kv->k, s, head, begin, least(c + PANEL, p1),
                   room->rows + (begin - c) * words * WORD, words * WORD);
     }
-    job->cpu->kernels->transpose(panel, from, words, words);
+    const char *near = from;
+    if (c + PANEL < p1) near = (const char *)kv->k + cpu_kv_place(kv, s, head, c + PANEL) * row;
+    job->cpu->kernels->transpose(panel, APART, from, words, words, ahead != NULL ? ahead : from,
+                                 near);
 }
 
-/* One product of all rows of a piece, by tiles. */
-static void multiply(const struct attention *job, void (*tile)(const struct tile *), struct tile t,
-                     int32_t m) {
+/* n bytes by `parts`, rounded up. */
+static int64_t part_of(int64_t bytes, int64_t parts) { return (bytes + parts - 1) / parts; }
+
+/* One product of all rows of a piece, by tiles; meanwhile `bytes` from `ahead` on are asked for,
+   `asks` times in each tile and panel. */
+static void multiply(const struct attention *job, void (*tile)(const struct tile *), struct tile *t,
+                     int32_t m, const char *ahead, int64_t bytes, int64_t asks) {
     const struct cpu_kernels *kernels = job->cpu->kernels;
-    const int32_t n = (m + kernels->rows - 1) / kernels->rows;
-    const float *x = t.x;
-    float *c = t.c;
-    if (t.ahead == NULL) t.ahead = t.panels;
+    const int32_t n = m <= kernels->few ? 1 : (m + kernels->rows - 1) / kernels->rows;
+    const float *x = t->x;
+    float *c = t->c;
+    t->ahead = t->panels;
+    t->ahead_panel = ahead == NULL ? 0 : part_of(bytes, t->n_panels);
+    t->ahead_step = part_of(t->ahead_panel, asks * n);
+    t->ahead_panel = t->ahead_step * asks;
     for (int32_t i = 0; i < n; i++) {
         const int32_t r0 = cpu_tile_row(m, i, n, kernels), r1 = cpu_tile_row(m, i + 1, n, kernels);
-        t.m = r1 - r0;
-        t.x = x + r0 * t.ldx;
-        t.c = c + r0 * t.ldc;
-        tile(&t);
-        t.ahead = t.panels;
-        t.ahead_step = 0;
+        t->m = r1 - r0;
+        t->x = x + r0 * t->ldx;
+        t->c = c + r0 * t->ldc;
+        if (ahead != NULL) t->ahead = ahead + i * asks * t->ahead_step * t->n_panels;
+        tile(t);
     }
 }
 
-struct next { /* what is read after a chunk; NULL: nothing, or it does not lie in one piece */
-    const char *k, *v;
-    int64_t bytes; /* of a chunk's keys, and of its values */
+/* The next chunk, or after the last one the first of the next head, which mostly goes to the same
+   thread: keys and values of its panels. NULL: nothing. */
+struct next {
+    const char *k[CHUNK / PANEL], *v[CHUNK / PANEL + 1];
+    int64_t bytes; /* of a panel's keys, and of its values */
+    bool whole;    /* all panels lie side by side */
 };
 
-/* The next chunk, or after the last one the first of the next head, which mostly goes to the same
-   thread. It is asked for piece by piece between the arithmetic, which keeps memory at work all the
-   time; the hardware's own guess fails, since keys are not read in order. */
-static struct next next_chunk(const struct attention *job, int32_t s, int32_t head, int32_t c0) {
+static void next_chunk(const struct attention *job, int32_t s, int32_t head, int32_t c0,
+                       struct next *next) {
     const struct kv *kv = job->kv;
     const int32_t length = job->step->kv_len[s];
-    struct next next = {.bytes = CHUNK * kv->d_h * value_bytes(kv)};
+    const int64_t row = kv->d_h * value_bytes(kv);
+    *next = (struct next){.bytes = PANEL * row};
     int32_t p = c0 + CHUNK;
     if (p >= length) {
         p = 0;
         head++;
-        if (head == kv->n_kv || kv->window > 0) return next;
+        if (head == kv->n_kv || kv->window > 0) return;
     }
-    const int32_t n = least(CHUNK, length - p);
-    if (side_by_side(kv, p, p + n) < n) return next;
-    const int64_t at = cpu_kv_place(kv, s, head, p) * kv->d_h * value_bytes(kv);
-    next.k = (const char *)kv->k + at;
-    next.v = (const char *)kv->v + at;
-    return next;
+    next->whole = side_by_side(kv, p, p + CHUNK) == CHUNK;
+    for (int32_t i = 0; i < CHUNK / PANEL && p < length; i++, p += PANEL) {
+        const int64_t at = cpu_kv_place(kv, s, head, p) * row;
+        next->k[i] = (const char *)kv->k + at;
+        next->v[i] = (const char *)kv->v + at;
+    }
 }
 
-static void ask_for(const char *from, int64_t bytes) {
-    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(from + i, 0, 2);
+/* What is asked for when. Few rows leave little arithmetic to ask in (the less, the larger the
+   values): keys while keys are transposed, and values half by half while the products run. Of more
+   rows, keys in one product and values in the other: asked for faster than memory answers, they
+   would stop the arithmetic. Where panels lie apart, keys of each while one is transposed, the
+   first one's values in the first product and the others' in those of the second. */
+static bool few(const struct attention *job, int32_t m) {
+    const int64_t bytes = value_bytes(job->kv);
+    return m <= job->cpu->kernels->few * bytes * bytes / 4;
 }
-
-/* Where blocks are smaller than chunks: keys and values of the panel at position p. */
-static void ask_for_panel(const struct kv *kv, int32_t s, int32_t head, int32_t p, int32_t length) {
-    if (p >= length) return;
-    const int64_t row = kv->d_h * value_bytes(kv), at = cpu_kv_place(kv, s, head, p) * row;
-    const int64_t bytes = side_by_side(kv, p, least(p + PANEL, length)) * row;
-    ask_for((const char *)kv->k + at, bytes);
-    ask_for((const char *)kv->v + at, bytes);
-}
-
-/* One or two rows leave little arithmetic to ask in: then keys are asked for while keys are
-   transposed, and values meanwhile else. */
-static bool few(int32_t m) { return m <= 2; }
 
 /* room->s of positions p0 ... p1-1, and of the rest of their panels, which means nothing. */
 static void score(const struct attention *job, const struct room *room, int32_t s, int32_t head,
@@ -201,31 +206,30 @@ static void score(const struct attention *job, const struct room *room, int32_t 
     const struct cpu_kernels *kernels = job->cpu->kernels;
     const int64_t words = (kv->d_h * value_bytes(kv) + WORD - 1) / WORD;
     const int32_t first = (p0 - c0) / PANEL, end = (p1 - c0 + PANEL - 1) / PANEL;
-    for (int32_t i = first; i < end; i++) {
-        if (next->k == NULL)
-            ask_for_panel(kv, s, head, c0 + CHUNK + i * PANEL, job->step->kv_len[s]);
-        else if (few(m))
-            ask_for(next->k + i * (next->bytes * PANEL / CHUNK), next->bytes * PANEL / CHUNK);
-        load_keys(job, room, s, head, c0 + i * PANEL, p0, p1, room->k + i * words * PANEL);
-    }
+    for (int32_t i = first; i < end; i++)
+        load_keys(job, room, s, head, c0 + i * PANEL, p0, p1, room->k + i * PANEL,
+                  few(job, m) || !next->whole ? next->k[i] : NULL);
     struct tile t = {.c = room->s + first * PANEL,
                      .ldc = CHUNK,
                      .x = room->q,
                      .ldx = job->width,
                      .k = words * WORD / value_bytes(kv),
-                     .panels = room->k + first * words * PANEL,
-                     .k_step = PANEL * WORD,
-                     .step = words * PANEL * WORD,
+                     .panels = room->k + first * PANEL,
+                     .k_step = APART * WORD,
+                     .step = PANEL * WORD,
                      .n_panels = end - first};
-    if (next->k != NULL) {
-        t.ahead = few(m) ? next->v : next->k;
-        t.ahead_step = (kv->type == DT_F32 ? 2 : 1) * (few(m) ? LINE / 2 : LINE);
-    }
-    multiply(job, kernels->keys[kv->type], t, m);
+    multiply(job, kernels->keys[kv->type], &t, m,
+             few(job, m) || !next->whole ? next->v[0] : next->k[0],
+             (!next->whole  ? 1
+              : few(job, m) ? 2
+                            : 4) *
+                 next->bytes,
+             kv->type == DT_F32 ? part_of(words, 2) : words);
     if (kv->type != DT_I8) return;
     const float *scales = load_scales(kv, room, kv->k_scale, s, head, c0, p0, p1);
     for (int32_t i = 0; i < m; i++)
-        kernels->multiply(t.c + i * CHUNK, scales + first * PANEL, (end - first) * PANEL);
+        kernels->multiply(room->s + first * PANEL + i * CHUNK, scales + first * PANEL,
+                          (end - first) * PANEL);
 }
 
 /* room->part: the values of positions p0 ... p1-1 by their weights in room->s. */
@@ -241,10 +245,6 @@ static void weigh(const struct attention *job, const struct room *room, int32_t 
                      .k_step = job->width * bytes,
                      .step = PANEL * bytes,
                      .n_panels = job->width / PANEL};
-    if (next->v != NULL) {
-        t.ahead = next->v + (few(m) ? next->bytes / 2 : 0);
-        t.ahead_step = bytes * (few(m) ? PANEL : 2 * PANEL);
-    }
     if (kv->type == DT_I8) {
         const float *scales = load_scales(kv, room, kv->v_scale, s, head, c0, p0, p1);
         for (int32_t i = 0; i < m; i++) kernels->multiply(room->s + i * CHUNK, scales, p1 - c0);
@@ -257,8 +257,11 @@ static void weigh(const struct attention *job, const struct room *room, int32_t 
         t.k = copied ? p1 - p0 : side_by_side(kv, p, p1);
         t.panels = copied ? room->v : (const char *)kv->v + cpu_kv_place(kv, s, head, p) * t.k_step;
         t.x = room->s + (p - c0);
+        t.c = room->part;
         t.add = p > p0;
-        multiply(job, kernels->tile[kv->type], t, m);
+        const int32_t i = !next->whole ? (p - c0) / PANEL + 1 : few(job, m) ? 2 : 0;
+        const int64_t asked = next->whole ? (4 - i) * next->bytes : t.k * kv->d_h * bytes;
+        multiply(job, kernels->tile[kv->type], &t, m, next->v[i], asked, part_of(t.k, 2));
     }
 }
 
@@ -276,7 +279,8 @@ static void do_chunk(const struct attention *job, const struct room *room, int32
     const int32_t low = first_position(job->kv, pos[r0]), p0 = low > c0 ? low : c0;
     const int32_t p1 = pos[r1 - 1] + 1 < c0 + CHUNK ? pos[r1 - 1] + 1 : c0 + CHUNK;
     const int32_t m = (r1 - r0) * job->group, used = round_up(p1 - c0, PANEL);
-    const struct next next = next_chunk(job, s, head, c0);
+    struct next next;
+    next_chunk(job, s, head, c0, &next);
     score(job, room, s, head, m, c0, p0, p1, &next);
     for (int32_t i = 0; i < m; i++) {
         const int32_t p = pos[r0 + i / job->group];

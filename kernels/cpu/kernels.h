@@ -22,6 +22,7 @@ enum {                   /* all lengths below are of floats unless said */
        WORD_CODES = 8,   /* codes of 4 bits in a word */
 };
 
+enum { WORD = 4 };                                /* bytes of a word */
 typedef uint32_t __attribute__((may_alias)) word; /* 4 bytes of a cache: 1, 2 or 4 values */
 
 struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
@@ -38,8 +39,8 @@ struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
     const uint16_t *scales;
     int64_t scales_step, group;
     /* What will be read next. With every two k (of words: every k_step) and for each panel a line
-     * of it is asked for, ahead_step behind the one before; for the next panel from ahead_panel on,
-     * or, if that is 0, all of them in order. */
+     * of it is asked for, ahead_step behind the one before; for the next panel from ahead_panel on.
+     */
     const void *ahead;
     int64_t ahead_panel, ahead_step; /* bytes */
 };
@@ -58,17 +59,20 @@ struct pairs { /* c (m, 16 n_panels) = x (m, k) * panels^T, x and panels of bf16
 struct cpu_kernels {
     const char *name;
     int rows; /* most rows of a tile */
+    int few;  /* rows of attention that are bound by memory; so many are one tile */
     int even; /* whether tiles about equally high are best; else a rest of one or two rows is a tile
                  of two */
     /* Panels of weights; k_step of bf16 and of 4 bits is that of a word, 64 bytes. */
     void (*panels[WEIGHT_TYPES])(const struct tile *);
     /* Codes that `unpack` made floats: the same bits as `panels` makes of the codes. */
     void (*wide)(const struct tile *);
-    /* Plain rows of 16 values for panels; bf16: the columns of c come woven, 0, 8, 1, 9, ... 7, 15;
-     * int8: codes without their scales. */
+    /* Plain rows for panels: step is that of 16 values; bf16: the columns of c come woven, as
+     * scale_woven takes them; int8: codes without their scales. */
     void (*tile[CACHE_TYPES])(const struct tile *);
-    /* Panels of 16 keys, as `transpose` makes them of the words of 16 rows: k_step is 64 bytes for
-     * 1, 2 or 4 k, and k a whole number of words. */
+    /* Panels of 16 keys, as `transpose` makes them of the words of 16 rows: step is 64 bytes,
+     * k_step that from word to word, each 1, 2 or 4 k, and k a whole number of words. Here and in
+     * `tile` lines are asked for in order, ahead_step apart; ahead_panel is what those of a panel
+     * cover. */
     void (*keys[CACHE_TYPES])(const struct tile *);
     /* 16 rows of k floats, ld apart, into one panel. */
     void (*pack[FLOAT_TYPES])(void *panel, const float *rows, int64_t ld, int64_t k);
@@ -82,8 +86,8 @@ struct cpu_kernels {
     void (*swiglu)(float *y, const float *gate, const float *up,
                    int64_t n); /* y = silu(gate) * up; y may be gate */
     void (*scale)(float *y, const float *x, float by, int64_t n); /* y = x * by; y may be x */
-    /* The same, in place too, of x whose 16s hold the even columns and then the odd ones, as a tile
-     * leaves them that took plain rows of bf16 for a panel. */
+    /* The same, in place too, of a whole row as a tile leaves it that took plain rows of bf16 for
+     * panels: 16s, or 32s, hold the even columns and then the odd ones. */
     void (*scale_woven)(float *y, const float *x, float by, int64_t n);
     void (*multiply)(float *y, const float *by, int64_t n); /* y *= by */
     /* residual += delta (or NULL); y = residual / sqrt(mean(residual^2) + eps) * gain, unless y is
@@ -92,8 +96,11 @@ struct cpu_kernels {
                      int64_t n);
     void (*rope_halves)(float *out, const float *in, const float *cosine, const float *sine,
                         int64_t half);
-    /* Of words: out (n, 16): out[i][j] = in[j][i]; 16 rows of `in`, ld apart. */
-    void (*transpose)(void *out, const void *in, int64_t ld, int64_t n);
+    /* Of words: out (n, 16), its lines `apart` words apart: out[i][j] = in[j][i]; 16 rows of `in`,
+     * ld apart. With every word a line from `ahead` on is asked for, and the same words of 16 rows
+     * from `near` on, for the first-level cache. */
+    void (*transpose)(void *out, int64_t apart, const void *in, int64_t ld, int64_t n,
+                      const void *ahead, const void *near);
     /* s (n, a multiple of 16) becomes exp(s - max) within lo ... hi-1 and 0 elsewhere; returns the
      * maximum, *sum the sum. */
     float (*softmax)(float *s, int64_t n, int64_t lo, int64_t hi, float *sum);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Micro-benchmark of decode attention on the CPU device: bytes of K and V a second, as a share of
    the read ceiling measured in turns with it. Not a test: prints numbers for a person. Usage:
-   bench_attention [isa [threads [rounds [KiB of K and V [shape]]]]] */
+   bench_attention [isa [threads [rounds [KiB of K and V [shape]]]]]
+   A shape is the number of one below, or its own: TYPE,n_q,n_kv,d_h,context,batch[,block], in
+   blocks of a shuffled table if so many positions are given. 0 KiB: K and V of one layer again and
+   again, and no read between, as far as caches hold them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/option.h"
+#include "base/random.h"
 #include "kernels/device.h"
 
 enum {
@@ -24,15 +28,18 @@ static int64_t cache_bytes = CACHE_BYTES;
 struct shape {
     enum dtype type;
     int32_t n_q, n_kv, d_h, context, batch;
+    int32_t block; /* positions in a block; 0: not paged */
 };
 
 /* Of a 135 M model, a 7 B model without and with grouped heads, and the extremes of grouping. */
 static const struct shape shapes[] = {
-    {DT_BF16, 9, 3, 64, 16, 1},      {DT_BF16, 9, 3, 64, 256, 1},    {DT_BF16, 9, 3, 64, 1024, 1},
-    {DT_BF16, 9, 3, 64, 4096, 1},    {DT_BF16, 9, 3, 64, 1024, 8},   {DT_BF16, 32, 32, 128, 256, 1},
-    {DT_BF16, 32, 32, 128, 4096, 1}, {DT_BF16, 32, 8, 128, 1024, 1}, {DT_BF16, 40, 5, 64, 1024, 1},
-    {DT_BF16, 64, 8, 128, 4096, 1},  {DT_F32, 32, 32, 128, 1024, 1}, {DT_F16, 32, 32, 128, 1024, 1},
-    {DT_I8, 32, 32, 128, 1024, 1},   {DT_BF16, 20, 20, 80, 1024, 1},
+    {DT_BF16, 9, 3, 64, 16, 1, 0},      {DT_BF16, 9, 3, 64, 256, 1, 0},
+    {DT_BF16, 9, 3, 64, 1024, 1, 0},    {DT_BF16, 9, 3, 64, 4096, 1, 0},
+    {DT_BF16, 9, 3, 64, 1024, 8, 0},    {DT_BF16, 32, 32, 128, 256, 1, 0},
+    {DT_BF16, 32, 32, 128, 4096, 1, 0}, {DT_BF16, 32, 8, 128, 1024, 1, 0},
+    {DT_BF16, 40, 5, 64, 1024, 1, 0},   {DT_BF16, 64, 8, 128, 4096, 1, 0},
+    {DT_F32, 32, 32, 128, 1024, 1, 0},  {DT_F16, 32, 32, 128, 1024, 1, 0},
+    {DT_I8, 32, 32, 128, 1024, 1, 0},   {DT_BF16, 20, 20, 80, 1024, 1, 0},
 };
 
 static struct device *device;
@@ -98,11 +105,16 @@ static void measure(const struct shape *s, int rounds) {
                                  .d_ff = q_cols,
                                  .vocab = 10};
     if (device->kind->plan(device, &bounds, &err)) fail(&err);
-    const int64_t values = (int64_t)s->batch * s->n_kv * s->context * s->d_h,
+    const int32_t block = s->block > 0 ? s->block : s->context,
+                  blocks = (s->context + block - 1) / block, units = s->batch * blocks;
+    const int64_t values = (int64_t)units * s->n_kv * block * s->d_h,
                   bytes = values * dtype_bits(s->type) / 8;
     int n_layers =
         (int)(cache_bytes / (2 * bytes)); /* one after another: none is still in a cache */
     if (n_layers > 2000) n_layers = 2000;
+    int32_t *table = room(units * (int64_t)sizeof *table);
+    for (int32_t i = 0; i < units; i++) table[i] = i;
+    random_shuffle(random_key(1, 1), table, units);
     if (n_layers < 1) n_layers = 1;
     char *k = room(n_layers * bytes), *v = room(n_layers * bytes);
     float *scales = room((values / s->d_h) * 4), *q = room((int64_t)s->batch * q_cols * 4),
@@ -137,12 +149,17 @@ static void measure(const struct shape *s, int rounds) {
             const struct kv kv = {.type = s->type,
                                   .n_kv = s->n_kv,
                                   .d_h = s->d_h,
-                                  .block = s->context,
+                                  .block = block,
+                                  .table = s->block > 0 ? table : NULL,
+                                  .table_stride = blocks,
                                   .k = k + i * bytes,
                                   .v = v + i * bytes,
                                   .k_scale = s->type == DT_I8 ? scales : NULL,
                                   .v_scale = s->type == DT_I8 ? scales : NULL};
-            read[n] = read_ns(part / 4096 * 4096) / (double)(part / 4096 * 4096);
+            if (cache_bytes > 0 || n == 0)
+                read[n] = read_ns(part / 4096 * 4096) / (double)(part / 4096 * 4096);
+            else
+                read[n] = read[0];
             const int64_t t = clock_ns();
             device->ops->attention(device, &out, &in, &kv, &step, 0.125f);
             attention[n] = (double)(clock_ns() - t) / (double)both;
@@ -151,15 +168,31 @@ static void measure(const struct shape *s, int rounds) {
     if (device->kind->sync(device, &err)) fail(&err);
     const double ns = median(attention, n), ceiling = median(read, n);
     printf(
-        "%-5s %2d q %2d kv of %3d, context %4d, batch %d: %6.2f GB/s of %6.2f, %5.1f %%, %8.1f us each; at best %6.2f of %6.2f\n",
-        dtype_names[s->type], s->n_q, s->n_kv, s->d_h, s->context, s->batch, 1 / ns, 1 / ceiling,
-        100 * ceiling / ns, ns * (double)both * 1e-3, 1 / attention[n / 20], 1 / read[n / 20]);
+        "%-5s %2d q %2d kv of %3d, context %5d, batch %d, block %5d: %6.2f GB/s of %6.2f, %5.1f %%, %8.1f us each; at best %6.2f of %6.2f\n",
+        dtype_names[s->type], s->n_q, s->n_kv, s->d_h, s->context, s->batch, block, 1 / ns,
+        1 / ceiling, 100 * ceiling / ns, ns * (double)both * 1e-3, 1 / attention[n / 20],
+        1 / read[n / 20]);
     fflush(stdout);
+    device_free(device, table);
     device_free(device, k);
     device_free(device, v);
     device_free(device, scales);
     device_free(device, q);
     device_free(device, o);
+}
+
+/* TYPE,n_q,n_kv,d_h,context,batch[,block] */
+static bool parse_shape(const char *text, struct shape *s) {
+    char type[8];
+    if (sscanf(text, "%7[^,],%d,%d,%d,%d,%d,%d", type, &s->n_q, &s->n_kv, &s->d_h, &s->context,
+               &s->batch, &s->block) < 6)
+        return false;
+    for (int t = 0; t < N_DTYPES; t++)
+        if (strcmp(type, dtype_names[t]) == 0) {
+            s->type = (enum dtype)t;
+            return true;
+        }
+    return false;
 }
 
 int main(int argc, char **argv) {
@@ -179,8 +212,12 @@ int main(int argc, char **argv) {
     read_from = room(READ_BYTES);
     memset(read_from, 1, READ_BYTES);
     const size_t n = sizeof shapes / sizeof *shapes, only = argc > 5 ? (size_t)atoi(argv[5]) : n;
-    for (size_t i = 0; i < n; i++)
-        if (only >= n || i == only) measure(&shapes[i], rounds);
+    struct shape own = {0};
+    if (argc > 5 && parse_shape(argv[5], &own))
+        measure(&own, rounds);
+    else
+        for (size_t i = 0; i < n; i++)
+            if (only >= n || i == only) measure(&shapes[i], rounds);
     device_free(device, read_from);
     device_close(&device);
     arena_close(&arena);

@@ -18,8 +18,10 @@ typedef struct {
     X(TYPE, 1, 4) X(TYPE, 2, 2) X(TYPE, 3, 1) X(TYPE, 4, 1) X(TYPE, 5, 1) X(TYPE, 6, 1)
 #define TILE_LIST(X, TYPE) TILE_CASES(X, TYPE) X(TYPE, 1, 1) X(TYPE, 2, 1)
 #define TILES_EVEN         0
+#define TILE_FEW           2
 #define TILE_BY_ROWS       0
 #define PEAK_ACCUMULATORS  6
+#define prefetch_near(p)   _mm_prefetch((const char *)(p), _MM_HINT_T0)
 #define prefetch(p)        _mm_prefetch((const char *)(p), _MM_HINT_T1)
 
 #define PAIR(expr_a, expr_b) ((v16){(expr_a), (expr_b)})

@@ -9,18 +9,29 @@ typedef __m512 v16;
 
 #define ONE static inline __attribute__((always_inline))
 
-/* 32 registers: up to 24 accumulators, the operands of four panels and a broadcast. Fewer loads for
+/* 32 registers: up to 24 accumulators, the operands of four panels and a broadcast; seven and eight
+   rows take each panel once instead of twice. Fewer loads for
    a multiply-add than with one panel, whose broadcasts alone keep both load ports busy. */
 #define TILE_ROWS 6
 #define TILE_CASES(X, TYPE)                                                                        \
-    X(TYPE, 1, 4) X(TYPE, 2, 4) X(TYPE, 3, 4) X(TYPE, 4, 4) X(TYPE, 5, 4) X(TYPE, 6, 4)
+    X(TYPE, 1, 4)                                                                                  \
+    X(TYPE, 2, 4)                                                                                  \
+    X(TYPE, 3, 4) X(TYPE, 4, 4) X(TYPE, 5, 4) X(TYPE, 6, 4) X(TYPE, 7, 2) X(TYPE, 8, 2)
 #define TILE_LIST(X, TYPE)                                                                         \
     TILE_CASES(X, TYPE)                                                                            \
-    X(TYPE, 1, 1) X(TYPE, 2, 1) X(TYPE, 3, 1) X(TYPE, 4, 1) X(TYPE, 5, 1) X(TYPE, 6, 1)
-#define TILE_BY_ROWS      1
-#define TILES_EVEN        1
-#define PEAK_ACCUMULATORS 12
-#define prefetch(p)       _mm_prefetch((const char *)(p), _MM_HINT_T1)
+    X(TYPE, 1, 1)                                                                                  \
+    X(TYPE, 2, 1)                                                                                  \
+    X(TYPE, 3, 1) X(TYPE, 4, 1) X(TYPE, 5, 1) X(TYPE, 6, 1) X(TYPE, 7, 1) X(TYPE, 8, 1)
+#define TILE_BY_ROWS 1
+#define TILES_EVEN   1
+#define TILE_FEW     8
+/* Panels of bf16 are woven in pairs where there are four, singly behind them: the same for all
+   rows. */
+#define TILE_WHOLE(n_panels, MOST) ((n_panels) / 4 * 4)
+#define WOVEN_PAIRS(n)             (((n) + PANEL - 1) / PANEL / 4 * 4 * PANEL)
+#define PEAK_ACCUMULATORS          12
+#define prefetch_near(p)           _mm_prefetch((const char *)(p), _MM_HINT_T0)
+#define prefetch(p)                _mm_prefetch((const char *)(p), _MM_HINT_T1)
 
 ONE v16 v16_set1(float s) { return _mm512_set1_ps(s); }
 ONE v16 v16_zero(void) { return _mm512_setzero_ps(); }
@@ -94,8 +105,23 @@ ONE void v16_to_i8(int8_t *p, v16 v) {
 ONE v16 w_f32(const void *p) { return _mm512_loadu_ps(p); }
 ONE v16 w_f16(const void *p) { return v16_f16(p); }
 
-/* Lanes as stored: rows 0, 8, 1, 9, ...; the accumulators keep that order until they are stored. */
-ONE v16 w_bf16(const void *p) { return v16_bf16(p); }
+/* The even columns and then the odd ones: one permutation that leaves the low halves zero. */
+ONE v16 w_bf16(const void *p) {
+    const __m512i weave = _mm512_setr_epi32(0 << 16, 2 << 16, 4 << 16, 6 << 16, 8 << 16, 10 << 16,
+                                            12 << 16, 14 << 16, 1 << 16, 3 << 16, 5 << 16, 7 << 16,
+                                            9 << 16, 11 << 16, 13 << 16, 15 << 16);
+    const __m512i v = _mm512_castsi256_si512(_mm256_loadu_si256(p));
+    return _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, weave, v));
+}
+
+/* Of two panels the even columns, or the odd ones. A permutation or zero extension would go to the
+   one port that all shuffles share. */
+ONE v16 pair_bf16(const void *p, int odd) {
+    const __m512i v = _mm512_loadu_si512(p);
+    return _mm512_castsi512_ps(odd ? _mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000))
+                                   : _mm512_slli_epi32(v, 16));
+}
+#define pair_bf16 pair_bf16
 
 ONE v16 w_i8(const void *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p))); }
 
@@ -126,18 +152,46 @@ ONE v16 nibble(const void *p, int u, const float *levels) {
 ONE v16 nibble_i4(const void *p, int u) { return nibble(p, u, int4_levels); }
 ONE v16 nibble_nf4(const void *p, int u) { return nibble(p, u, nf4_levels); }
 
-ONE v16 acc_load_bf16(const float *p) {
-    const __m512i weave = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-    return _mm512_permutexvar_ps(weave, _mm512_loadu_ps(p));
-}
-
-ONE void acc_store_bf16(float *p, v16 v) {
-    const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
-    _mm512_storeu_ps(p, _mm512_permutexvar_ps(order, v));
-}
+#define acc_load_bf16  v16_load
+#define acc_store_bf16 v16_store
 
 #include "kernels/cpu/avx2/ceilings.inc"
-#include "kernels/cpu/avx2/transpose.inc"
+
+/* Four words each of a row and of those 4, 8 and 12 behind it. */
+ONE __m512 four_rows(const float *a, const float *b, const float *c, const float *d, int64_t at) {
+    __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(a + at));
+    v = _mm512_insertf32x4(v, _mm_loadu_ps(b + at), 1);
+    v = _mm512_insertf32x4(v, _mm_loadu_ps(c + at), 2);
+    return _mm512_insertf32x4(v, _mm_loadu_ps(d + at), 3);
+}
+
+ONE void v16_block(void *to, int64_t apart, const void *from, int64_t ld, const char *ahead,
+                   const char *near) {
+    float *out = to;
+    const float *r0 = from, *r4 = r0 + 4 * ld, *r8 = r4 + 4 * ld, *r12 = r8 + 4 * ld;
+    for (int i = 0; i < 4; i++) {
+        prefetch(ahead);
+        prefetch_near(near);
+        const __m512 a = four_rows(r0, r4, r8, r12, 0);
+        prefetch_near(near + 4 * ld);
+        const __m512 b = four_rows(r0, r4, r8, r12, ld);
+        prefetch(ahead + 64);
+        prefetch_near(near + 8 * ld);
+        const __m512 c = four_rows(r0, r4, r8, r12, 2 * ld);
+        const __m512 d = four_rows(r0, r4, r8, r12, 3 * ld);
+        prefetch_near(near + 12 * ld);
+        const __m512 ab = _mm512_unpacklo_ps(a, b), cd = _mm512_unpacklo_ps(c, d);
+        prefetch(ahead + 128);
+        const __m512 ab2 = _mm512_unpackhi_ps(a, b), cd2 = _mm512_unpackhi_ps(c, d);
+        prefetch(ahead + 192);
+        _mm512_storeu_ps(out, _mm512_shuffle_ps(ab, cd, 0x44));
+        _mm512_storeu_ps(out + apart, _mm512_shuffle_ps(ab, cd, 0xee));
+        _mm512_storeu_ps(out + 2 * apart, _mm512_shuffle_ps(ab2, cd2, 0x44));
+        _mm512_storeu_ps(out + 3 * apart, _mm512_shuffle_ps(ab2, cd2, 0xee));
+        r0 += 4, r4 += 4, r8 += 4, r12 += 4, out += 4 * apart, near += 16 * ld, ahead += 256;
+    }
+}
+
 #include "kernels/cpu/kernels_body.inc"
 
 CPU_KERNELS(avx512, );

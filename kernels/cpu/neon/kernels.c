@@ -19,7 +19,9 @@ typedef struct {
 #define TILE_LIST(X, TYPE) TILE_CASES(X, TYPE) X(TYPE, 1, 1) X(TYPE, 2, 1) X(TYPE, 3, 1)
 #define TILE_BY_ROWS       0
 #define TILES_EVEN         1
+#define TILE_FEW           2
 #define PEAK_ACCUMULATORS  6
+#define prefetch_near(p)   __builtin_prefetch((p), 0, 3)
 #define prefetch(p)        __builtin_prefetch((p), 0, 2)
 
 /* Each quarter of v16 by EXPR(quarter). */
@@ -236,8 +238,8 @@ ONE v16 nibble_nf4(const void *p, int u) {
 #define acc_load_bf16  v16_load
 #define acc_store_bf16 v16_store
 
-/* 4 x 4 words transposed, from rows ld apart to rows 16 apart. */
-ONE void block4(word *out, const word *in, int64_t ld) {
+/* 4 x 4 words transposed, from rows ld apart to rows `apart`. */
+ONE void block4(word *out, int64_t apart, const word *in, int64_t ld) {
     const uint32x4_t a = words4(in, 0), b = words4(in + ld, 0);
     const uint32x4_t c = words4(in + 2 * ld, 0), d = words4(in + 3 * ld, 0);
     const uint64x2_t ab = vreinterpretq_u64_u32(vtrn1q_u32(a, b));
@@ -245,15 +247,17 @@ ONE void block4(word *out, const word *in, int64_t ld) {
     const uint64x2_t cd = vreinterpretq_u64_u32(vtrn1q_u32(c, d));
     const uint64x2_t cd2 = vreinterpretq_u64_u32(vtrn2q_u32(c, d));
     vst1q_u8((uint8_t *)out, vreinterpretq_u8_u64(vtrn1q_u64(ab, cd)));
-    vst1q_u8((uint8_t *)(out + 16), vreinterpretq_u8_u64(vtrn1q_u64(ab2, cd2)));
-    vst1q_u8((uint8_t *)(out + 32), vreinterpretq_u8_u64(vtrn2q_u64(ab, cd)));
-    vst1q_u8((uint8_t *)(out + 48), vreinterpretq_u8_u64(vtrn2q_u64(ab2, cd2)));
+    vst1q_u8((uint8_t *)(out + apart), vreinterpretq_u8_u64(vtrn1q_u64(ab2, cd2)));
+    vst1q_u8((uint8_t *)(out + 2 * apart), vreinterpretq_u8_u64(vtrn2q_u64(ab, cd)));
+    vst1q_u8((uint8_t *)(out + 3 * apart), vreinterpretq_u8_u64(vtrn2q_u64(ab2, cd2)));
 }
 
-ONE void v16_block(void *to, const void *from, int64_t ld) {
+ONE void v16_block(void *to, int64_t apart, const void *from, int64_t ld, const char *ahead,
+                   const char *near) {
+    for (int i = 0; i < 16; i++) prefetch(ahead + i * 64), prefetch_near(near + 4 * i * ld);
     for (int i = 0; i < 16; i += 4)
         for (int j = 0; j < 16; j += 4)
-            block4((word *)to + 16 * i + j, (const word *)from + j * ld + i, ld);
+            block4((word *)to + apart * i + j, apart, (const word *)from + j * ld + i, ld);
 }
 
 #include "kernels/cpu/neon/ceilings.inc"

@@ -20,7 +20,9 @@ typedef struct {
 #define TILE_LIST(X, TYPE)  TILE_CASES(X, TYPE)
 #define TILE_BY_ROWS        0
 #define TILES_EVEN          1
+#define TILE_FEW            2
 #define PEAK_ACCUMULATORS   2
+#define prefetch_near(p)    ((void)(p))
 #define prefetch(p)         ((void)(p))
 
 ONE v16 v16_set1(float s) {
@@ -135,11 +137,13 @@ ONE void v16_to_i8(int8_t *p, v16 v) {
     for (int i = 0; i < 16; i++) p[i] = (int8_t)(int)from[i];
 }
 
-ONE void v16_block(void *to, const void *from, int64_t ld) {
+ONE void v16_block(void *to, int64_t apart, const void *from, int64_t ld, const char *ahead,
+                   const char *near) {
+    (void)ahead, (void)near;
     word *out = to;
     const word *in = from;
     for (int i = 0; i < 16; i++)
-        for (int j = 0; j < 16; j++) out[16 * i + j] = in[j * ld + i];
+        for (int j = 0; j < 16; j++) out[apart * i + j] = in[j * ld + i];
 }
 
 ONE v16 w_f32(const void *p) { return v16_load(p); }

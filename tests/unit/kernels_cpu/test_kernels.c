@@ -422,6 +422,10 @@ enum { MOST_D = 144, POSITIONS = 5 * 16 };
 
 /* Keys turned word by word, and values taken from where they lie: against double, and the bits of
    every row alone. */
+static int most_rows(const struct cpu_kernels *kernels) {
+    return kernels->rows > kernels->few ? kernels->rows : kernels->few;
+}
+
 static void caches_are_multiplied_as_they_are_stored(void **state) {
     (void)state;
     static float q[12 * MOST_D], w[12 * POSITIONS], rows[POSITIONS * MOST_D], c[12 * MOST_D],
@@ -431,22 +435,23 @@ static void caches_are_multiplied_as_they_are_stored(void **state) {
     for (int l = 0; l < n_levels; l++)
         for (int type = 0; type < CACHE_TYPES; type++)
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-                for (int m = 1; m <= levels[l]->rows; m++) {
+                for (int m = 1; m <= most_rows(levels[l]); m++) {
                     const int64_t d = sizes[i], row = d * bytes_of((enum dtype)type);
                     const int n = 1 + (int)random_below(key, draw++, 5);
                     reals(q, 12 * MOST_D, 1.0f);
                     reals(w, 12 * POSITIONS, 1.0f);
                     cache_rows(rows, (enum dtype)type, POSITIONS * d);
                     for (int p = 0; p < n; p++)
-                        levels[l]->transpose(panels + p * 4 * row,
-                                             (const char *)rows + p * 16 * row, row / 4, row / 4);
+                        levels[l]->transpose(panels + p * 16, n * 16,
+                                             (const char *)rows + p * 16 * row, row / 4, row / 4,
+                                             rows, rows);
                     struct tile t = {.c = c,
                                      .ldc = MOST_D,
                                      .x = q,
                                      .ldx = MOST_D,
                                      .k = d,
-                                     .k_step = 64,
-                                     .step = 16 * row,
+                                     .k_step = n * 64,
+                                     .step = 64,
                                      .panels = panels,
                                      .m = m,
                                      .n_panels = n,
@@ -480,6 +485,9 @@ static void caches_are_multiplied_as_they_are_stored(void **state) {
                                       .n_panels = (int)d / 16,
                                       .ahead = rows};
                     levels[l]->tile[type](&t);
+                    t.c = one, t.x = w + (m - 1) * POSITIONS, t.m = 1;
+                    levels[l]->tile[type](&t);
+                    assert_memory_equal(one, c + (m - 1) * MOST_D, (size_t)d * sizeof *c);
                     if (type == DT_BF16)
                         levels[l]->scale_woven(one, c + (m - 1) * MOST_D, 1.0f, d);
                     else
@@ -504,9 +512,21 @@ static void multiplying_and_scaling_stop_where_told(void **state) {
             float x[64], by[64], y[65] = {0};
             reals(x, 64, 2.0f);
             reals(by, 64, 2.0f);
-            levels[l]->scale_woven(y, x, 0.5f, n);
-            for (int i = 0; i < n; i++)
-                assert_true(y[i] == x[i / 16 * 16 + i % 16 / 2 + i % 2 * 8] * 0.5f);
+            const float one = 1.0f;
+            uint16_t row[64];
+            float c[64];
+            for (int i = 0; i < 64; i++) row[i] = bf16_from_f32((float)i);
+            const struct tile t = {.c = c,
+                                   .x = &one,
+                                   .k = 1,
+                                   .step = 32,
+                                   .panels = row,
+                                   .m = 1,
+                                   .n_panels = (n + 15) / 16,
+                                   .ahead = row};
+            levels[l]->tile[DT_BF16](&t);
+            levels[l]->scale_woven(y, c, 0.5f, n);
+            for (int i = 0; i < n; i++) assert_true(y[i] == (float)i * 0.5f);
             assert_true(y[n] == 0.0f);
             memcpy(y, x, sizeof x);
             levels[l]->multiply(y, by, n);
