@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "harness/gate_files.h"
+#include "harness/output.h"
+#include "results/pairs.h"
 #include "results/rows.h"
 #include "results/store.h"
 #include "results/summary.h"
@@ -39,6 +41,9 @@ static int check_result(const char *path, char revision[64], struct err *err) {
                            modes[i]);
     if (!code && strcmp(tables_meta(ts, "complete"), "yes"))
         code = err_set(err, ERR_INPUT, "%s is not complete: bench resume, then accept it", path);
+    if (!code && pairs_begun(ts))
+        code = err_set(err, ERR_INPUT, "%s is a comparison, and no baseline: bench run makes one",
+                       path);
     if (!code && !table_rows(points)) code = err_set(err, ERR_INPUT, "%s has no rows", path);
     for (int64_t i = 0; i < table_rows(points) && !code; i++) {
         const char *state = table_text(points, i, "state");
@@ -80,6 +85,7 @@ static int accept(const struct arguments *a, const char *path, struct err *err) 
     size_t len = 0;
     bool found = false;
     int code = one_line(why, err);
+    if (!code) code = output_check_document(list, err);
     if (!code) code = check_result(path, revision, err);
     if (!code) code = gate_file_digest(path, digest, err);
     if (code) return code;

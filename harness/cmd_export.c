@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "harness/command.h"
 #include "harness/names.h"
+#include "harness/output.h"
 #include "results/export.h"
 #include "results/store.h"
 #include "results/summary.h"
@@ -90,8 +91,8 @@ static int export_main(int argc, char **argv) {
         return EXIT_USAGE;
     }
     const struct exporter *format = find_format(argument(&a, "--format"), &err);
-    if (!format || store_read(&tables, a.words[0], NULL, &err) ||
-        recompute(tables, a.words[0], &err) ||
+    if (!format || output_check_document(argument(&a, "--output"), &err) ||
+        store_read(&tables, a.words[0], NULL, &err) || recompute(tables, a.words[0], &err) ||
         exporter_write(format, tables, argument(&a, "--as"), &document, &lost, &err) ||
         write_out(&document, argument(&a, "--output"), &err))
         code = command_fail(&err);

@@ -128,6 +128,34 @@ out:
     return code;
 }
 
+/* A flag that would be read in another way of judging promises what is not done. */
+static int check_way(const struct arguments *a, struct err *err) {
+    enum { FILES, BASELINE, CALIBRATE };
+    static const struct {
+        const char *words; /* as the mistake calls them */
+        const char *others[16];
+    } ways[] = {
+        [FILES] = {"OLD NEW", {"--baseline-bin", "--protocol", "--sittings", NULL}},
+        [BASELINE] = {"--baseline",
+                      {"--calibrate", "--sittings", "--old", "--new", "--from-history", "--across",
+                       NULL}},
+        [CALIBRATE] = {"--calibrate",
+                       {"--baseline-bin", "--protocol", "--old", "--new", "--from-history",
+                        "--across", "--metric", "--rows", "--strict", "--attempt", "--accepted",
+                        "--format", "--output", NULL}},
+    };
+    const int way = argument(a, "--baseline")    ? BASELINE
+                    : argument(a, "--calibrate") ? CALIBRATE
+                                                 : FILES;
+    for (const char *const *f = ways[way].others; *f; f++)
+        if (argument(a, *f))
+            return err_set(err, ERR_INPUT, "%s does not go with %s", *f, ways[way].words);
+    if (way != FILES && a->n_words)
+        return err_set(err, ERR_INPUT, "'%.200s': %s takes no result files beside", a->words[0],
+                       ways[way].words);
+    return 0;
+}
+
 static int gate_main(int argc, char **argv) {
     struct arguments a;
     struct err err = {0};
@@ -135,7 +163,7 @@ static int gate_main(int argc, char **argv) {
     const char *format, *files[128];
     int code = command_parse(&command_gate, argc, argv, &a);
     if (code) return code < 0 ? EXIT_OK : code;
-    if (gate_files_format(&a, &format, &err)) return command_fail(&err);
+    if (check_way(&a, &err) || gate_files_format(&a, &format, &err)) return command_fail(&err);
     if (argument(&a, "--calibrate")) return gate_calibrate(&a, &err);
     if (argument(&a, "--baseline")) {
         struct gate_live live = {

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "harness/command.h"
 #include "harness/run.h"
+#include "results/pairs.h"
 #include "results/store.h"
 
 static int replay_main(int argc, char **argv) {
@@ -20,7 +21,10 @@ static int replay_main(int argc, char **argv) {
     }
     if (store_read(&stored, a.words[0], what, &err)) return command_fail(&err);
     const struct table *files = tables_peek(stored, "files");
-    if (table_rows(files) > 0) {
+    if (pairs_begun(stored)) {
+        err_set(&err, ERR_INPUT, "%s is a comparison: bench ab measures it again", a.words[0]);
+        code = command_fail(&err);
+    } else if (table_rows(files) > 0) {
         struct protocol_request request = {.path = table_text(files, 0, "path"),
                                            .text = table_text(files, 0, "text"),
                                            .stored = stored};

@@ -10,6 +10,7 @@
 #include "harness/command.h"
 #include "harness/run.h"
 #include "results/journal.h"
+#include "results/pairs.h"
 #include "results/store.h"
 
 static const struct flag flags[] = {
@@ -39,6 +40,13 @@ static int go_on(const char *journal, const struct arguments *a, struct err *err
     int code = journal_read(journal, stored, NULL, NULL, err);
     if (code) goto out;
     const struct table *files = tables_peek(stored, "files");
+    if (pairs_begun(stored)) {
+        code = err_set(err, ERR_INPUT,
+                       "%s is of a comparison, whose rounds cannot go on later: bench "
+                       "import-journal makes a result of it",
+                       journal);
+        goto out;
+    }
     if (!table_rows(files)) {
         code = err_set(err, ERR_INPUT, "%s holds no protocol", journal);
         goto out;

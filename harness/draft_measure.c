@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "harness/draft.h"
 #include "harness/sections.h"
+#include "results/rows.h"
 
 /* --- [measure] --- */
 
@@ -133,7 +134,8 @@ void draft_gate(struct draft *d) {
     struct err err = {0};
     read_section(d, &d->gate, "gate", gate_options, &d->protocol->gate);
     if (!d->gate.n || !gate_check(&d->protocol->gate, 0, &err)) return;
-    const char *place = gate_place(d, "gate.tolerance");
+    const bool rows = rows_check(d->protocol->gate.rows, NULL) != 0;
+    const char *place = gate_place(d, rows ? "gate.rows" : "gate.tolerance");
     problem_at(d->problems, *place ? place : gate_place(d, "gate.detect"), NULL, "%s", err.text);
 }
 

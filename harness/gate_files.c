@@ -11,7 +11,9 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "harness/names.h"
+#include "harness/output.h"
 #include "harness/protocol.h"
+#include "results/pairs.h"
 #include "results/rows.h"
 #include "results/store.h"
 
@@ -76,6 +78,14 @@ int gate_files_sides(const struct arguments *a, struct gate_files *old, struct g
     for (size_t i = 0; i < n_new && !code; i++) code = gate_files_add(new, news[i], err);
     if (!code && (!old->n || !new->n))
         code = err_set(err, ERR_INPUT, "two sides are needed: OLD NEW, or --old FILE --new FILE");
+    const struct gate_files *sides[] = {old, new};
+    for (size_t side = 0; side < 2; side++)
+        for (size_t i = 0; i < sides[side]->n && !code; i++)
+            if (pairs_begun(sides[side]->items[i].tables))
+                code = err_set(err, ERR_INPUT,
+                               "%s is a comparison with both sides in it: bench show has its "
+                               "verdicts",
+                               sides[side]->items[i].name);
     return code;
 }
 
@@ -196,7 +206,7 @@ int gate_files_format(const struct arguments *a, const char **format, struct err
     *format = argument(a, "--format");
     if (!*format) *format = "text";
     for (const char *const *f = gate_formats; *f; f++)
-        if (!strcmp(*f, *format)) return 0;
+        if (!strcmp(*f, *format)) return output_check_document(argument(a, "--output"), err);
     return err_set(err, ERR_INPUT, "no format is called '%.60s' (text, md, json, junit)", *format);
 }
 

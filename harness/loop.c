@@ -229,7 +229,8 @@ static void keep_energy(const struct keeper *k, const char *execution, const cha
     visit_plan(v, &real);
     for (int p = 0; p < MAX_PHASES && v->workload->phases[p].name; p++)
         if (strstr(v->workload->phases[p].item, "token")) tokens += real.work[p].items;
-    if (!(executions > 0) || !(joules > 0)) return;
+    if (!(executions > 0) || !(joules > 0) || v->request->turns)
+        return; /* in turns it is the other side's energy too */
     visit_value(k->visit, k->out, execution, joules / executions);
     if (tokens > 0) visit_value(k->visit, k->out, token, joules / executions / tokens);
 }
@@ -414,13 +415,15 @@ struct visit *loop_open(const struct visit_request *request, struct device *devi
 
 int64_t loop_turn(struct visit *v, int64_t executions) {
     const int64_t step = visit_may_batch(v) ? executions : 1;
-    int64_t sum = 0;
+    int64_t sum = 0, device_ns = 0;
     if (v->state[0] || v->log->head->samples >= LOG_MOST_SAMPLES) return -1;
     range_push(RANGE_SAMPLE, "sample", v->log->head->samples);
     for (int64_t i = 0; i < executions && sum >= 0; i += step) {
         const int64_t t = visit_execute(v, step);
         sum = t < 0 ? -1 : sum + t;
+        device_ns = v->device_ns == I64_NONE ? I64_NONE : device_ns + v->device_ns;
     }
+    v->device_ns = device_ns;
     range_pop();
     if (sum > 0) v->spent_ns += sum;
     return keep_sample(v, sum, executions) ? sum : -1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program that made a result, built once more from its revision. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ static bool ran(char *const *argv, bool quiet) {
         execvp(argv[0], argv);
         _exit(127);
     }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0) continue;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR) return false;
     return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -59,7 +61,9 @@ static int build(struct old_program *p, const char *revision, const char *type, 
                         "--detach", source, (char *)(uintptr_t)revision,
                         NULL};
     char *configure[] = {"cmake", "-S", source, "-B", out, kind, "-DBENCH_TESTS=OFF", NULL};
-    char *compile[] = {"cmake", "--build", out, "--target", "bench", "--parallel", NULL};
+    char jobs[24]; /* without a number make starts all at once */
+    snprintf(jobs, sizeof jobs, "-j%ld", sysconf(_SC_NPROCESSORS_ONLN));
+    char *compile[] = {"cmake", "--build", out, "--target", "bench", jobs, NULL};
     fprintf(stderr, "bench gate: building the baseline's program, revision %.12s\n", revision);
     int code = 0;
     if (!ran(checkout, false) || !ran(configure, true) || !ran(compile, true))

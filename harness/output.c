@@ -3,6 +3,8 @@
 #include "harness/output.h"
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +12,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/frame.h"
 #include "base/text.h"
 
 /* OUT.h5 -> OUT; anything else stays. */
@@ -46,6 +49,37 @@ static int check_output(const char *path, struct err *err) {
     return err_set(err, ERR_INPUT, "-o '%s' is a %s; a file's name is needed, as %s%sknee.h5", path,
                    S_ISDIR(st.st_mode) ? "folder" : "device or pipe",
                    S_ISDIR(st.st_mode) ? path : "results", "/");
+}
+
+/* HDF5's signature or a journal's first frame: by content, since -o is where names are mixed up. */
+static bool is_result(const char *path) {
+    static const char hdf5[] = "\x89HDF\r\n\x1a\n";
+    char start[8] = {0};
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(start, 1, sizeof start, f) : 0;
+    uint32_t magic;
+    if (f) fclose(f);
+    memcpy(&magic, start, sizeof magic);
+    return n == sizeof start && (!memcmp(start, hdf5, sizeof start) || magic == FRAME_MAGIC);
+}
+
+int output_check_document(const char *path, struct err *err) {
+    struct stat st;
+    if (!path || !strcmp(path, "-")) return 0;
+    if (stat(path, &st)) {
+        const char *slash = strrchr(path, '/');
+        char *folder = must_text(slash ? path : ".");
+        if (slash) folder[slash - path + 1] = 0;
+        const bool there = *path && stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
+        free(folder);
+        return there ? 0 : err_set(err, ERR_INPUT, "cannot write '%s': no such folder", path);
+    }
+    if (S_ISDIR(st.st_mode))
+        return err_set(err, ERR_INPUT, "cannot write '%s': it is a folder", path);
+    if (S_ISREG(st.st_mode) && is_result(path))
+        return err_set(err, ERR_INPUT,
+                       "%s is a result or a journal, and these are never overwritten", path);
+    return 0;
 }
 
 int output_choose(const char *name, const char *asked, char **stem, struct err *err) {

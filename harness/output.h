@@ -9,6 +9,9 @@ struct err;
 /* The path without its ending, malloc'ed: of `asked` (OUT.h5), or, if that is NULL, a new one that
    begins with `name`. ERR_INPUT where a result or journal of that name exists. */
 int output_choose(const char *name, const char *asked, char **stem, struct err *);
+/* Before a document is made: ERR_INPUT where `path` is a folder or lies in none, or is a result or
+   a journal, over which nothing is written. NULL and "-" are standard output. */
+int output_check_document(const char *path, struct err *);
 char *output_with(const char *stem, const char *ending); /* malloc'ed: stem and ".h5" */
 
 #endif

@@ -38,7 +38,8 @@ struct pair {
     struct pairing *p;
     struct side side[N_SIDES];
     struct gate *gate;  /* as judged after the last round */
-    bool *gone;         /* (n_points) failed or needs no second look: measured no more */
+    int64_t *row;       /* (n) of the gate, as pairs_rows has it */
+    bool *gone;         /* (n) failed or needs no second look: measured no more */
     int64_t n, started; /* rows; workers */
     int64_t limit;      /* rounds */
     int64_t budget_ns, spent_ns, began_ns;
@@ -75,9 +76,8 @@ static int64_t elapsed_ns(const struct pair *p) {
 
 /* Whether a row is to be measured in the next round. */
 static bool is_open(const struct pair *p, int64_t i) {
-    const int64_t row = pairs_row(p->p->kept, p->p->settings, i);
-    if (p->gone[i] || row < 0) return false;
-    return !p->gate || p->p->rounds || gate_open(p->gate, (size_t)row);
+    if (p->gone[i] || p->row[i] < 0) return false;
+    return !p->gate || p->p->rounds || gate_open(p->gate, (size_t)p->row[i]);
 }
 
 static size_t count_open(const struct pair *p) {
@@ -390,6 +390,7 @@ static struct draw *shuffled(struct pair *p, int64_t round, size_t *n) {
 static void judge(struct pair *p) {
     gate_close(&p->gate);
     p->gate = pairs_gate(p->p->kept, p->p->settings);
+    pairs_rows(p->p->kept, p->p->settings, p->row);
 }
 
 static int one_round(struct pair *p, int64_t round, size_t *rows, struct err *err) {
@@ -477,6 +478,8 @@ int pair_rounds(struct pairing *pairing, struct err *err) {
                        .key = random_key((uint64_t)measure->seed, 0xab),
                        .virtual_clock = true};
     p->gone = must_alloc((size_t)p->n + 1);
+    p->row = must_alloc(((size_t)p->n + 1) * sizeof *p->row);
+    pairs_rows(pairing->kept, pairing->settings, p->row);
     for (int i = 0; i < N_SIDES; i++) {
         p->side[i].memory =
             (struct child_memory){.log_fd = -1, .snapshot_fd = -1, .weights_fd = -1};
@@ -497,6 +500,7 @@ int pair_rounds(struct pairing *pairing, struct err *err) {
     stop_unwatch(&stop);
     gate_close(&p->gate);
     free(p->gone);
+    free(p->row);
     free(p);
     return code;
 }

@@ -2,6 +2,7 @@
 /* One live comparison: both protocols loaded and matched, measured, stored, judged. */
 #include "harness/pair_run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,10 +126,11 @@ static int open_journal(const struct protocol *joined, const struct pair_request
     return code;
 }
 
-static int append_end(struct journal *journal, const struct pairing *pairing, struct err *err) {
+static int append_end(struct journal *journal, const struct pairing *pairing, const char *failure,
+                      struct err *err) {
     struct tables *end = tables_create();
-    head_meta(end, "complete", pairing->interrupted ? "no" : "yes");
-    head_meta(end, "why_ended", pairing->why_ended);
+    head_meta(end, "complete", pairing->interrupted || failure ? "no" : "yes");
+    head_meta(end, "why_ended", failure ? failure : pairing->why_ended);
     int code = journal_append(journal, JOURNAL_END, end, err);
     tables_close(&end);
     return code;
@@ -171,6 +173,7 @@ static int run_pair(struct protocol *const *side, const struct pair_request *r,
     struct journal *journal = NULL;
     char *stem = NULL, *h5 = NULL, *log = NULL;
     int exit_code = EXIT_OK, failed = 0;
+    bool measured = false;
     int code = output_choose(side[SIDE_A]->name, r->out, &stem, &err);
     if (code) goto out;
     h5 = output_with(stem, ".h5");
@@ -189,14 +192,15 @@ static int run_pair(struct protocol *const *side, const struct pair_request *r,
         .rounds = r->rounds,
     };
     failed = pair_rounds(&pairing, &trouble);
-    if (!holds_visits(log)) { /* nothing was measured: nothing is left */
+    measured = holds_visits(log);
+    if (!measured) { /* nothing is left */
         unlink(log);
         if (!failed && !pairing.interrupted)
             fprintf(stderr, "bench: no row is '%s' (gate.rows)\n", settings->rows);
         if (!failed) exit_code = pairing.interrupted ? EXIT_INTERRUPTED : EXIT_INCOMPLETE;
         goto out;
     }
-    code = append_end(journal, &pairing, &err);
+    code = append_end(journal, &pairing, failed ? trouble.text : NULL, &err);
     if (!code) code = store_build(log, h5, &err);
     if (code) {
         fprintf(stderr, "bench: what was measured is kept: bench import-journal %s\n", log);
@@ -210,6 +214,7 @@ static int run_pair(struct protocol *const *side, const struct pair_request *r,
     }
 out:
     if (failed) exit_code = command_fail(&trouble);
+    if (failed && measured) exit_code = EXIT_INCOMPLETE;
     if (code) exit_code = command_fail(&err);
     journal_close(&journal);
     tables_close(&kept);
@@ -221,7 +226,8 @@ out:
 }
 
 /* Turns are timed: other metrics are judged where they are exact, or from stored results. */
-static int check_settings(const struct gate_settings *s, size_t rows, struct err *err) {
+static int check_settings(const struct gate_settings *s, int repeats, size_t rows,
+                          struct err *err) {
     if (*s->metric && strcmp(s->metric, "time"))
         return err_set(
             err, ERR_INPUT,
@@ -230,7 +236,9 @@ static int check_settings(const struct gate_settings *s, size_t rows, struct err
             s->metric);
     if (s->direction == GATE_HIGHER)
         return err_set(err, ERR_INPUT, "gate.direction = \"higher\": less time is better");
-    return gate_check(s, rows, err);
+    struct gate_settings now = *s;
+    now.alpha = ldexp(s->alpha, -repeats); /* what this attempt has */
+    return gate_check(&now, rows, err);
 }
 
 static int check_format(const char *format) {
@@ -259,7 +267,7 @@ int pair_main(const struct pair_request *r) {
         struct gate_settings settings = r->gate ? *r->gate : side[SIDE_A]->gate;
         settings.strict = settings.strict || r->strict;
         if (pair_match(side[SIDE_A], side[SIDE_B], &err) ||
-            check_settings(&settings, side[SIDE_A]->n_points, &err))
+            check_settings(&settings, r->repeats, side[SIDE_A]->n_points, &err))
             exit_code = command_fail(&err);
         else
             exit_code = run_pair(side, r, &settings);

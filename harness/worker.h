@@ -26,6 +26,7 @@ enum message {
     MESSAGE_SAMPLE /* fact sample.wall_ns of all of them, negative if one failed */,
     MESSAGE_CLOSE /* no facts; the answer is MESSAGE_DONE or _LAST */
 };
+/* Also of the memory that two builds share: sample_log.h, and the directory in snapshot.c. */
 #define MESSAGE_VERSION 2
 
 struct visit_order { /* what the supervisor wants, beside the point's facts */

@@ -89,9 +89,12 @@ static void judge_row(struct calibration *c, size_t i, const struct gate_setting
 /* Which points of side a took turns. */
 static size_t timed_rows(const struct tables *ts, const struct gate_settings *s, int64_t *points) {
     const int64_t n = table_rows(tables_peek(ts, "points")) / 2;
+    int64_t *row = must_alloc(((size_t)n + 1) * sizeof *row);
     size_t rows = 0;
+    pairs_rows(ts, s, row);
     for (int64_t a = 0; a < n; a++)
-        if (pairs_row(ts, s, a) >= 0) points[rows++] = a;
+        if (row[a] >= 0) points[rows++] = a;
+    free(row);
     return rows;
 }
 

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "results/evalue.h"
 #include "results/gate_parts.h"
+#include "results/rows.h"
 #include "results/stats.h"
 
 const char *const gate_verdict_names[N_GATE_VERDICTS] = {
@@ -30,6 +31,7 @@ int gate_check(const struct gate_settings *s, size_t rows, struct err *err) {
             "gate.tolerance = %g %% is not below gate.detect = %g %%: a change that must "
             "be seen has to lie beyond what is tolerated",
             100 * s->tolerance, 100 * s->detect);
+    if (rows_check(s->rows, err)) return err_prefix(err, "gate.rows");
     const size_t least = evalue_least_rounds(evalue_ln_bound(s->alpha, (int64_t)rows + 1));
     if (rows && s->rounds < (int64_t)least)
         return err_set(err, ERR_INPUT,

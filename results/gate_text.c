@@ -73,6 +73,11 @@ static struct layout layout_of(const struct gate *g) {
     l.new = l.old + (l.values ? 10 : 0);
     l.ratio = l.new + (l.values ? 10 : 0);
     l.interval = l.ratio + 9;
+    for (size_t i = 0; i < g->n_rows; i++) {
+        char buf[32];
+        const size_t end = l.ratio + strlen(ratio_text(buf, g->rows[i].ratio)) + 2;
+        if (end > l.interval) l.interval = end;
+    }
     l.rounds = l.interval + 18;
     l.verdict = l.rounds + 8;
     l.reason = l.verdict + 11;

@@ -39,17 +39,14 @@ struct pair_y pairs_y(const double (*times)[4], size_t n) {
 
 bool pairs_there(const struct tables *ts) { return table_rows(tables_peek(ts, "pairs")) > 0; }
 
+bool pairs_begun(const struct tables *ts) { return *tables_meta(ts, "side_a"); }
+
 /* Each of the words once; without `apart`, whose occurrence is the answer. */
 static bool join_words(struct text *all, const char *words, const char *apart) {
     bool met = false;
     for (const char *w = words; *w;) {
         const size_t n = strcspn(w, " ");
-        bool there = false;
-        for (const char *s = all->len ? all->data : ""; *s && !there;) {
-            const size_t m = strcspn(s, " ");
-            there = m == n && !strncmp(s, w, n);
-            s += m + (s[m] == ' ');
-        }
+        const bool there = all->len && text_has_word(all->data, w, n);
         const bool one = strlen(apart) == n && !strncmp(apart, w, n);
         met = met || one;
         if (n && !there && !one) text_printf(all, "%s%.*s", all->len ? " " : "", (int)n, w);
@@ -99,24 +96,23 @@ static void describe(const struct gathered *g, struct text *why) {
         text_printf(why, "%seach side has its own copy of the weights", why->len ? "; " : "");
 }
 
-/* An exact workload has no time: it was visited, and took no turns. */
-static bool timed(const struct tables *ts, int64_t a) {
-    const struct table *pairs = tables_peek(ts, "pairs");
-    for (int64_t r = 0; r < table_rows(pairs); r++)
-        if (table_int(pairs, r, "a") == a && table_int(pairs, r, "quads") == 0 &&
-            !strcmp(table_text(pairs, r, "state"), "ok"))
-            return false;
-    return true;
-}
-
 static bool chosen(const struct tables *ts, const struct gate_settings *settings, int64_t a) {
     return !*settings->rows || rows_match(ts, a, settings->rows);
 }
 
-int64_t pairs_row(const struct tables *ts, const struct gate_settings *settings, int64_t a) {
-    int64_t row = -1;
-    for (int64_t i = 0; i <= a; i++) row += chosen(ts, settings, i) && timed(ts, i);
-    return chosen(ts, settings, a) && timed(ts, a) ? row : -1;
+void pairs_rows(const struct tables *ts, const struct gate_settings *settings, int64_t *row) {
+    const struct table *pairs = tables_peek(ts, "pairs");
+    const int64_t n = table_rows(tables_peek(ts, "points")) / 2;
+    int64_t rows = 0;
+    for (int64_t a = 0; a < n; a++) row[a] = chosen(ts, settings, a) ? 0 : -1;
+    for (int64_t r = 0; r < table_rows(pairs); r++) {
+        const int64_t a = table_int(pairs, r, "a");
+        if (a < 0 || a >= n || table_int(pairs, r, "quads") != 0) continue;
+        /* An exact workload has no time: it was visited, and took no turns. */
+        if (!strcmp(table_text(pairs, r, "state"), "ok")) row[a] = -1;
+    }
+    for (int64_t a = 0; a < n; a++)
+        if (row[a] >= 0) row[a] = rows++;
 }
 
 /* "decode batch=1", or the workload where there is nothing to tell it from. */
@@ -126,7 +122,7 @@ static void row_name(const struct table *points, int64_t a, struct text *name) {
     if (!name->len) text_puts(name, table_text(points, a, "workload"));
 }
 
-static size_t add_row(struct gate *gate, const struct tables *ts, int64_t a, int64_t n_rows) {
+static void add_row(struct gate *gate, const struct tables *ts, int64_t a, int64_t n_rows) {
     const struct table *points = tables_peek(ts, "points");
     struct text name = {0}, why = {0};
     struct gathered g;
@@ -155,12 +151,11 @@ static size_t add_row(struct gate *gate, const struct tables *ts, int64_t a, int
         .old_value = g.a_ns * scale,
         .new_value = g.b_ns * scale,
     };
-    const size_t index = gate_add(gate, &row);
+    gate_add(gate, &row);
     text_free(&name);
     text_free(&why);
     text_free(&g.flags);
     text_free(&g.weights);
-    return index;
 }
 
 /* Numbers that do not depend on the clock, of two rows of one cell. */
@@ -177,6 +172,7 @@ static void add_exact(struct gate *gate, const struct tables *old_ts, int64_t a,
         const double old = summary_get(old_ts, a, metric, "mean"),
                      new = summary_get(ts, b, metric, "mean");
         if (isnan(old)) continue; /* an older program may not have reported it */
+        if (isnan(new) && !rows_usable(ts, b)) continue; /* the row's own state says why */
         if (!(old < new) && !(old > new) && !isnan(new)) {
             gate->n_equal++;
             continue;
@@ -214,6 +210,7 @@ void pairs_against(struct gate *gate, const struct tables *ts, const struct tabl
     const int64_t n = table_rows(points) / 2;
     for (int64_t i = 0; i < table_rows(old); i++) {
         int64_t b = n;
+        if (!chosen(baseline, &gate->settings, i)) continue;
         while (b < 2 * n && !same_cell(old, i, points, b)) b++;
         if (b < 2 * n) {
             add_exact(gate, baseline, i, ts, b);
@@ -235,8 +232,7 @@ void pairs_against(struct gate *gate, const struct tables *ts, const struct tabl
             .old_value = summary_get(baseline, i, "time", "mean"),
             .new_value = (double)NAN,
         };
-        if (!*gate->settings.rows || rows_match(baseline, i, gate->settings.rows))
-            gate_add(gate, &row);
+        gate_add(gate, &row);
         text_free(&name);
     }
 }
@@ -251,8 +247,9 @@ struct gate *pairs_gate(const struct tables *ts, const struct gate_settings *set
     gate->old_name = "a";
     gate->new_name = "b";
     int64_t *row = must_alloc((size_t)(n + 1) * sizeof *row);
+    pairs_rows(ts, settings, row);
     for (int64_t a = 0; a < n; a++)
-        row[a] = chosen(ts, settings, a) && timed(ts, a) ? (int64_t)add_row(gate, ts, a, n) : -1;
+        if (row[a] >= 0) add_row(gate, ts, a, n);
     for (int64_t r = 0; r < table_rows(pairs); r++) {
         const int64_t a = table_int(pairs, r, "a"), round = table_int(pairs, r, "round");
         const double y = table_real(pairs, r, "y");

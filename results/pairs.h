@@ -18,12 +18,14 @@ struct pair_y pairs_y(const double (*times)[4], size_t n);
 
 /* Whether these tables are of a comparison. */
 bool pairs_there(const struct tables *);
+/* Whether they are of one by their head, measured or not. */
+bool pairs_begun(const struct tables *);
 /* Rows with the rounds so far, judged. Equal rows of both sides are compared in their exact metrics
    too, where the tables have a summary. */
 struct gate *pairs_gate(const struct tables *, const struct gate_settings *);
-/* Which row of the gate a point of side a is; -1: none, since it was not chosen (gate.rows) or has
- * no time. */
-int64_t pairs_row(const struct tables *, const struct gate_settings *, int64_t a);
+/* Which row of the gate each point of side a is, into row (half of the points); -1: none, since it
+ * was not chosen (gate.rows) or has no time. */
+void pairs_rows(const struct tables *, const struct gate_settings *, int64_t *row);
 /* Completeness and exact numbers of side b against a stored baseline: every row of it must be
    there, by cell. Judge again afterwards. */
 void pairs_against(struct gate *, const struct tables *, const struct tables *baseline);

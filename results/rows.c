@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "results/stats.h"
 #include "results/summary.h"
 
@@ -102,6 +103,17 @@ static bool next_condition(const char **at, char key[128], char value[256]) {
     size_t n = (size_t)(end - v);
     snprintf(value, 256, "%.*s", (int)(n < 255 ? n : 255), v);
     return true;
+}
+
+int rows_check(const char *where, struct err *err) {
+    for (const char *s = where; *(s += strspn(s, " ,"));) {
+        const size_t all = strcspn(s, ","), k = strcspn(s, "=<>!");
+        if (!k || k >= all || s[k] != '=')
+            return err_set(err, ERR_INPUT, "'%.*s': KEY=VALUE is needed, as workload.batch=1",
+                           (int)(all < 200 ? all : 200), s);
+        s += all;
+    }
+    return 0;
 }
 
 static bool same_value(const char *a, const char *b) {

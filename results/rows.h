@@ -11,6 +11,7 @@
 #include "results/table.h"
 
 struct arena;
+struct err;
 
 /* Whether the row's state lets it have numbers (ok, degraded, implausible). */
 bool rows_usable(const struct tables *, int64_t point);
@@ -29,6 +30,8 @@ bool rows_swept(const struct tables *, size_t column);
 
 /* A condition "workload.mode=cached, workload.n=64" against a point; an empty one holds. */
 bool rows_match(const struct tables *, int64_t point, const char *where);
+/* ERR_INPUT for what is no such condition, as "batch" or "batch<4": it would hold for every row. */
+int rows_check(const char *where, struct err *);
 /* Whether both points agree in every swept key (and their case) that neither condition names. */
 bool rows_pair(const struct tables *, int64_t a, int64_t b, const char *where_a,
                const char *where_b);

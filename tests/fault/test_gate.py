@@ -224,6 +224,11 @@ def accepted():
     check(bench("gate", "base.h5", "slow.h5", "--accepted", "none.accepted"), 2, "is not in none.accepted")
 
 
+def attempts():
+    # So late an attempt has so little alpha that no rounds reach it: said before anything is measured.
+    check(bench("gate", "--baseline", "old.h5", "--attempt", "900"), 2, "gate.rounds = 40 can decide nothing")
+
+
 def history():
     (WORK / "nightly").mkdir()
     for i in range(24):
@@ -248,7 +253,7 @@ try:
     for name, device in (("old.h5", ""), ("same.h5", ""), ("slow.h5", "changed = 1.2"), ("fast.h5", "changed = 0.8")):
         run(name, "0, 1, 2", device)
     for test in (exit_table, completeness, incomparable, bad_files, thresholds_on_nothing, settings_come_from_the_old_side,
-                 never_a_count, documents, accepted, history):
+                 never_a_count, documents, accepted, attempts, history):
         test()
         print("ok", test.__name__)
 finally:

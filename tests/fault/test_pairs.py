@@ -6,7 +6,7 @@ import json, math, os, signal, time
 
 import h5py
 
-from fault_rig import Folder, check, column, frames, whole_file
+from fault_rig import BENCH, Folder, check, column, frames, whole_file
 
 TEXT = """
 title = "pair"
@@ -135,6 +135,8 @@ def interrupted():
             out, err = p.communicate(timeout=30)
             check(p.returncode == expected, how, p.returncode, out, err)
             if how == signal.SIGKILL:
+                code, out, err = f.run("resume", str(f.journal))
+                check(code == 2 and "import-journal" in err and f.journal.exists(), "resumed", code, out, err)
                 check(f.run("import-journal", str(f.journal))[0] == 0, "the journal cannot be read")
             with h5py.File(f.h5, "r") as h:
                 check(len(column(h, "pairs/y")) >= 4, how, column(h, "pairs/y"))
@@ -143,7 +145,25 @@ def interrupted():
             check(code == 0 and "undecided" in shown, how, shown, err)
 
 
+def worker_gone():
+    """A program that is gone in the middle of a comparison: the rounds before stay, and nothing calls it whole."""
+    with Folder(text=TEXT % ("noise = 0.1", "")) as f:
+        count, program = f.path / "count", f.path / "program"
+        program.write_text(f'#!/bin/sh\necho >> "{count}"\n[ $(wc -l < "{count}") -le 3 ] || exit 1\nexec "{BENCH}" "$@"\n')
+        program.chmod(0o755)
+        code, out, err = ab(f, "--b-bin", str(program))
+        check(code == 3 and "did not start as a worker" in err, code, out, err)
+        with h5py.File(f.h5, "r") as h:
+            check(set(column(h, "pairs/round")) == {0, 1, 2}, column(h, "pairs/round"))
+        check(whole_file(f.h5) == "no" and not f.journal.exists(), "whole")
+        code, shown, err = f.run("show", str(f.h5))
+        check("did not start as a worker" in " ".join(shown.split()), shown, err)
+        code, out, err = f.run("replay", str(f.h5), "-q")
+        check(code == 2 and "bench ab" in err, "a comparison is no run", code, out, err)
+
+
 exact_ratio()
+worker_gone()
 rounds_and_turns()
 noise_of_each_kind()
 broken_sides()

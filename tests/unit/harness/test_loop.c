@@ -481,6 +481,7 @@ static void test_turns(void **state) {
     assert_non_null(strstr(text_of(&r, "reason"), "as scripted"));
     assert_int_equal(r.log.sample[1].wall_ns, 6000000);
     assert_int_equal(r.log.sample[1].batch, 4);
+    assert_int_equal(r.log.sample[1].device_ns, 6000000); /* of all four */
     assert_int_equal(r.log.sample[2].labels, 0);
     rig_close(&r);
 }

@@ -123,6 +123,64 @@ static void test_throttled(void **state) {
     flags = "disturbed disturbed";
 }
 
+/* An exact number of a row that came to that state; NAN: it reported none. */
+static void add_number(struct tables *ts, int64_t point, const char *state, double tokens) {
+    table_set_text(tables_get(ts, "points"), point, "state", state);
+    if (isnan(tokens)) return;
+    struct table *t = tables_get(ts, "summary");
+    int64_t row = table_add(t, 1);
+    table_set_i64(t, row, "point", point);
+    table_set_text(t, row, "metric", "tokens");
+    table_set_f64(t, row, "mean", tokens);
+}
+
+static void add_metric(struct tables *ts) {
+    struct table *t = tables_get(ts, "metrics");
+    int64_t row = table_add(t, 1);
+    table_set_text(t, row, "workload", "null");
+    table_set_text(t, row, "name", "tokens");
+    table_set_text(t, row, "better", "none");
+    table_set_i64(t, row, "exact", 1);
+}
+
+/* Exact numbers against a baseline: of the chosen rows only, and a row that has no numbers is no
+ * regression: its state says why. */
+static void test_against(void **state) {
+    (void)state;
+    static const char *const labels[] = {"batch=1", "batch=2"};
+    struct tables *old = tables_create(), *ts = tables_create();
+    struct gate_settings only_first = settings;
+    add_metric(old);
+    add_metric(ts);
+    for (int64_t i = 0; i < 4; i++) add_point(ts, i, labels[i % 2]);
+    for (int64_t i = 0; i < 2; i++) add_point(old, i, labels[i]), add_number(old, i, "ok", 7);
+    for (int64_t r = 0; r < 8; r++) add_pair(ts, 0, 2, r, r % 2 ? 0.001 : -0.001, "ok", "none");
+    add_number(ts, 0, "ok", 7);
+    add_number(ts, 2, "ok", 7);
+    add_number(ts, 1, "skipped", NAN);
+    add_number(ts, 3, "skipped", NAN); /* the budget ended before it */
+    struct gate *g = pairs_gate(ts, &settings);
+    pairs_against(g, ts, old);
+    gate_judge(g);
+    assert_int_equal(gate_count(g, GATE_SLOWER), 0);
+    assert_int_equal(gate_exit(g), 3);
+    gate_close(&g);
+    only_first.rows = "cell=batch=1";
+    g = pairs_gate(ts, &only_first);
+    pairs_against(g, ts, old);
+    gate_judge(g);
+    assert_int_equal(gate_exit(g), 0);
+    gate_close(&g);
+    add_number(ts, 3, "ok", 8); /* while a number that is another one is */
+    g = pairs_gate(ts, &settings);
+    pairs_against(g, ts, old);
+    gate_judge(g);
+    assert_int_equal(gate_count(g, GATE_SLOWER), 1);
+    gate_close(&g);
+    tables_close(&old);
+    tables_close(&ts);
+}
+
 /* A file from elsewhere may say anything: no index leads out of the rows. */
 static void test_absurd(void **state) {
     (void)state;
@@ -142,9 +200,8 @@ static void test_absurd(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_y),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_y),         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_throttled), cmocka_unit_test(test_against),
         cmocka_unit_test(test_absurd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
