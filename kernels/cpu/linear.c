@@ -66,6 +66,29 @@ static void unpack(const struct product *job, const char *panel, int64_t k0, int
     }
 }
 
+/* A tile over whole panels in two parts: beside the last columns, behind which a panel has nothing
+   that is not known already, it asks for the beginnings of the panels from `next` on, which come
+   after these. False where panels are short. */
+static bool stream(const struct cpu_weight *w, void (*tile)(const struct tile *),
+                   const struct tile *whole, int64_t next) {
+    const int64_t grain = w->n_groups > 1 ? w->span : WORD_CODES;
+    const int64_t lines = STREAM_AHEAD * w->head.cols / w->panel_bytes;
+    const int64_t last = (lines + grain - 1) / grain * grain,
+                  split = (whole->k - last) / grain * grain;
+    if (whole->k < 3 * last) return false;
+    struct tile t = *whole;
+    t.k = split;
+    tile(&t);
+    t.k = whole->k - split;
+    t.add = true;
+    t.x += split;
+    t.panels = (const char *)t.panels + cpu_weight_column(w, split);
+    if (t.scales != NULL) t.scales += split / w->span * PANEL;
+    t.ahead = w->data + next * w->panel_bytes;
+    tile(&t);
+    return true;
+}
+
 /* acc (m, n_panels * 16), ldc apart = x (m, K) * panels first ..., with scales of several groups
  * but without those of a whole row. */
 static void sums(const struct product *job, const float *x, int32_t m, int64_t first, int n_panels,
@@ -124,7 +147,7 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
                 t.x = x + r0 * ldx + k0;
                 t.c = acc + r0 * ldc + p * PANEL;
                 t.ahead = ahead + i * (t.k / step_k) * t.ahead_step;
-                tile(&t);
+                if (n_tiles > 1 || !stream(w, tile, &t, first + n_panels)) tile(&t);
             }
         }
     }

@@ -393,6 +393,16 @@ static void blocks_follow_the_cache_and_change_no_bit(void **state) {
             if (device_cpu.sync(device, &err)) fail_msg("%s", err.text);
             if (i) assert_memory_equal(first, y, sizeof(float) * M * N);
         }
+        /* One row alone streams the panels, and asks for others at their ends. */
+        for (int r = 0; r < M; r += 100) {
+            struct tensor one = in,
+                          out = {.data = y, .type = DT_F32, .rows = 1, .cols = N, .stride = N};
+            one.data = x + r * K;
+            one.rows = 1;
+            device->ops->linear(device, &out, &one, w, NULL, EPI_NONE);
+            if (device_cpu.sync(device, &err)) fail_msg("%s", err.text);
+            assert_memory_equal(first + r * N, y, sizeof(float) * N);
+        }
         assert_in_range(least, 100, 200); /* else all sizes were one */
         assert_int_equal(most, BLOCK_K);
         device_cpu.unpack(device, &w);
