@@ -145,6 +145,7 @@ static int present(const char *h5, const struct pair_request *r, int *exit_code,
     struct gate *gate = pairs_gate_of_file(tables);
     const bool text = !r->format || !strcmp(r->format, "text");
     bool shown = false;
+    if (!text) gate->title = tables_meta(tables, "title"); /* `show` has it in its own head */
     if (r->judge) code = r->judge(r->ctx, gate, tables, &shown, err);
     if (!code && !shown && text)
         show_tables(tables, &(struct show_options){0}, &out);
