@@ -189,7 +189,7 @@ big_weight::big_weight(enum dtype type, enum scale scale, int group, int64_t row
     w.groups = scale == SCALE_GROUP ? cols / group : quantized ? 1 : 0;
     data.reset(new array("weights", quantized ? DT_I8 : type, elements, 11));
     if (quantized) scales.reset(new array("scales", group ? DT_F16 : DT_F32, padded * w.groups));
-    w.head = {rows, cols, type, scale, group, 0, 0};
+    w.head = {rows, cols, type, scale, group, DT_F32, 0, 0};
     w.data = data->data();
     w.scales = scales ? scales->data() : nullptr;
     w.padded_rows = padded;
