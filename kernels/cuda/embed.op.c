@@ -10,6 +10,7 @@ static bool is_float(enum dtype type) {
 }
 
 static const char *refusal(const struct op_case *c) {
+    if (c->input != DT_F32) return "weights of products with int8 inputs are not packed here";
     if (!is_float(c->weight) && c->weight != DT_I8 && c->weight != DT_I4 && c->weight != DT_NF4)
         return "weights are f32, f16, bf16, int8, int4 or nf4";
     if (c->scale == SCALE_GROUP && c->group != 32 && c->group != 64 && c->group != 128)
