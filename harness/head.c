@@ -261,3 +261,13 @@ bool head_changed(const struct tables *then, const struct tables *now, char *sen
     }
     return false;
 }
+
+int head_append_end(struct journal *journal, bool complete, const char *why_ended,
+                    struct err *err) {
+    struct tables *end = tables_create();
+    head_meta(end, "complete", complete ? "yes" : "no");
+    head_meta(end, "why_ended", why_ended);
+    int code = journal_append(journal, JOURNAL_END, end, err);
+    tables_close(&end);
+    return code;
+}

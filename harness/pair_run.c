@@ -23,11 +23,6 @@
 
 enum { SETS_MOST = 192 };
 
-static void print_text(FILE *to, struct text *t) {
-    if (t->data) fwrite(t->data, 1, t->len, to);
-    text_free(t);
-}
-
 /* "a.b=1 MiB c.d=2" is two settings: a word without '=' belongs to the value before it. */
 static int split(const char *settings, int side, struct arena *arena, const char **sets, size_t *n,
                  struct err *err) {
@@ -67,7 +62,7 @@ static int load(struct protocol **p, const struct pair_request *r, int side, str
         struct text out = {0};
         problems_print(problems, &out);
         fprintf(stderr, "side %s:\n", side_names[side]);
-        print_text(stderr, &out);
+        run_print(stderr, &out);
         exit_code = EXIT_USAGE;
     } else if (code) {
         exit_code = command_fail(err);
@@ -126,16 +121,6 @@ static int open_journal(const struct protocol *joined, const struct pair_request
     return code;
 }
 
-static int append_end(struct journal *journal, const struct pairing *pairing, const char *failure,
-                      struct err *err) {
-    struct tables *end = tables_create();
-    head_meta(end, "complete", pairing->interrupted || failure ? "no" : "yes");
-    head_meta(end, "why_ended", failure ? failure : pairing->why_ended);
-    int code = journal_append(journal, JOURNAL_END, end, err);
-    tables_close(&end);
-    return code;
-}
-
 /* The verdicts of a finished file, and its exit code. */
 static int present(const char *h5, const struct pair_request *r, int *exit_code, struct err *err) {
     struct tables *tables = NULL;
@@ -152,18 +137,13 @@ static int present(const char *h5, const struct pair_request *r, int *exit_code,
     else if (!code && !shown)
         gate_write(gate, r->format, &out);
     if (!code && text) text_printf(&out, "\n  %s\n", h5);
-    print_text(stdout, &out);
+    run_print(stdout, &out);
     fflush(stdout);
     if (!code && !r->judge) gate_files_summary(gate);
     *exit_code = gate_exit(gate);
     gate_close(&gate);
     tables_close(&tables);
     return code;
-}
-
-static bool holds_visits(const char *path) {
-    int64_t visits = 0;
-    return !journal_read(path, NULL, &visits, NULL, NULL) && visits > 0;
 }
 
 static int run_pair(struct protocol *const *side, const struct pair_request *r,
@@ -193,7 +173,7 @@ static int run_pair(struct protocol *const *side, const struct pair_request *r,
         .rounds = r->rounds,
     };
     failed = pair_rounds(&pairing, &trouble);
-    measured = holds_visits(log);
+    measured = journal_holds_visits(log);
     if (!measured) { /* nothing is left */
         unlink(log);
         if (!failed && !pairing.interrupted)
@@ -201,7 +181,8 @@ static int run_pair(struct protocol *const *side, const struct pair_request *r,
         if (!failed) exit_code = pairing.interrupted ? EXIT_INTERRUPTED : EXIT_INCOMPLETE;
         goto out;
     }
-    code = append_end(journal, &pairing, failed ? trouble.text : NULL, &err);
+    code = head_append_end(journal, !pairing.interrupted && !failed,
+                           failed ? trouble.text : pairing.why_ended, &err);
     if (!code) code = store_build(log, h5, &err);
     if (code) {
         fprintf(stderr, "bench: what was measured is kept: bench import-journal %s\n", log);

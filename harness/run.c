@@ -44,7 +44,7 @@ const struct flag run_flags[] = {
     {0},
 };
 
-static void print_text(FILE *to, struct text *t) {
+void run_print(FILE *to, struct text *t) {
     if (t->data) fwrite(t->data, 1, t->len, to);
     text_free(t);
 }
@@ -127,7 +127,7 @@ static int dry_run(const struct protocol *p) {
                       format_number(flops, sizeof flops, plan_flops(&point->plan) * 1e-9, 4)});
         text_free(&label);
     }
-    print_text(stdout, &out);
+    run_print(stdout, &out);
     return EXIT_OK;
 }
 
@@ -174,7 +174,7 @@ static int present(const char *stem, const char *h5, const struct run_request *r
                     scripts ? trouble.text : "the folder of plot scripts was not found");
     }
     next_commands(tables, h5, &out);
-    print_text(stdout, &out);
+    run_print(stdout, &out);
     fflush(stdout);
     text_free(&curve);
     code = summary_exit(tables);
@@ -208,20 +208,6 @@ static int open_journal(const struct protocol *p, const struct run_request *requ
     return code;
 }
 
-static bool holds_visits(const char *path) {
-    int64_t visits = 0;
-    return !journal_read(path, NULL, &visits, NULL, NULL) && visits > 0;
-}
-
-static int append_end(struct journal *journal, const struct supervision *s, struct err *err) {
-    struct tables *end = tables_create();
-    head_meta(end, "complete", s->complete ? "yes" : "no");
-    head_meta(end, "why_ended", s->why_ended);
-    int code = journal_append(journal, JOURNAL_END, end, err);
-    tables_close(&end);
-    return code;
-}
-
 void run_warn_of_others(void) {
     int holder = 0;
     if (machine_lock(&holder) < 0 && holder > 0)
@@ -236,7 +222,7 @@ static void say_start(const struct protocol *p, const struct run_request *reques
     run_warn_of_others();
     if (request->quiet) return;
     head_line(p, &head);
-    print_text(stderr, &head);
+    run_print(stderr, &head);
 }
 
 int run_protocol(struct protocol *p, const struct run_request *request) {
@@ -265,14 +251,14 @@ int run_protocol(struct protocol *p, const struct run_request *request) {
     s.journal = journal;
     s.earlier = earlier;
     struct err trouble = {0};
-    int failed = supervise(&s, &trouble); /* what was measured becomes a file all the same */
-    if (failed && !holds_visits(log)) {   /* nothing was run: nothing is left */
+    int failed = supervise(&s, &trouble);       /* what was measured becomes a file all the same */
+    if (failed && !journal_holds_visits(log)) { /* nothing was run: nothing is left */
         if (!request->resume) unlink(log);
         err = trouble;
         code = failed;
         goto out;
     }
-    code = append_end(journal, &s, &err);
+    code = head_append_end(journal, s.complete, s.why_ended, &err);
     if (!code) code = store_build(log, h5, &err);
     if (failed) {
         command_fail(&trouble);
@@ -333,7 +319,7 @@ int run_main(const struct arguments *a, struct protocol_request *request) {
     if (problems_count(problems)) {
         struct text out = {0};
         problems_print(problems, &out);
-        print_text(stderr, &out);
+        run_print(stderr, &out);
         code = EXIT_USAGE;
     } else if (code) {
         code = command_fail(&err);

@@ -3,6 +3,7 @@
 #ifndef HARNESS_RUN_H
 #define HARNESS_RUN_H
 #include <stdbool.h>
+#include <stdio.h>
 #include "harness/command.h"
 #include "harness/protocol.h"
 
@@ -25,6 +26,9 @@ int run_protocol(struct protocol *, const struct run_request *);
 /* What --set, --device and --seed say, in order: --device and --seed are --set in short. */
 struct arena;
 size_t run_sets(const struct arguments *, struct arena *, const char **sets, size_t most);
+/* Writes the text out, and empties it. */
+struct text;
+void run_print(FILE *to, struct text *);
 /* Takes the machine's lock and says on stderr if another bench holds it. */
 void run_warn_of_others(void);
 

@@ -130,7 +130,6 @@ void gate_note(struct gate *g, const char *fmt, ...) {
 double gate_ln_bound(const struct gate *g) {
     size_t m = 0;
     for (size_t i = 0; i < g->n_rows; i++) m += !g->rows[i].exact;
-    if (g->n_expected > m) m = g->n_expected;
     return evalue_ln_bound(ldexp(g->settings.alpha, -g->repeats), (int64_t)m + 1);
 }
 

@@ -102,7 +102,6 @@ struct gate {
     const char *title, *question, *old_name, *new_name; /* shown; may be NULL */
     struct gate_row *rows;                              /* (n_rows) in the order of gate_add */
     size_t n_rows, cap;
-    size_t n_expected;   /* rows with a test: M - 1; 0: those that are there */
     size_t n_equal;      /* exact numbers that are equal on both sides: counted, not listed */
     struct gate_row all; /* the trimmed mean over the rows of each round; name "all rows" */
     bool has_all;

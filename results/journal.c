@@ -244,3 +244,8 @@ int journal_read(const char *path, struct tables *ts, int64_t *visits, int *torn
     if (torn) *torn = cut;
     return code;
 }
+
+bool journal_holds_visits(const char *path) {
+    int64_t visits = 0;
+    return !journal_read(path, NULL, &visits, NULL, NULL) && visits > 0;
+}

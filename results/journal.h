@@ -3,6 +3,7 @@
  */
 #ifndef RESULTS_JOURNAL_H
 #define RESULTS_JOURNAL_H
+#include <stdbool.h>
 #include <stdint.h>
 #include "results/table.h"
 
@@ -28,5 +29,7 @@ void journal_close(struct journal **);
 /* Reads all whole frames into tables (appending). *visits: number of VISIT frames; a torn tail is
  * ignored and counted in *torn. */
 int journal_read(const char *path, struct tables *, int64_t *visits, int *torn, struct err *);
+/* Whether it can be read and has a visit. */
+bool journal_holds_visits(const char *path);
 
 #endif
