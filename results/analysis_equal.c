@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact equalities: a metric is the same in all rows (E10), or two metrics agree in every row
- * (E09). */
+/* Exact equalities: a metric is the same in all rows (E10), two metrics agree in every row (E09),
+ * or a metric has the value that somebody else computed (E20). */
 #include "results/analysis.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "results/rows.h"
 
 struct equal_params {
-    const char *metric, *with, *where, *by;
+    const char *metric, *with, *value, *source, *where, *by;
     double tolerance;
 };
 
@@ -113,6 +113,11 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
     struct tally tally = {0};
     double value = NAN;
     (void)err;
+    const bool given = *p->value && !*p->with;
+    if (given) {
+        text_puts(&b.text, p->value);
+        if (!parse_f64(p->value, &b.number)) b.number = (double)NAN;
+    }
     for (int64_t i = 0; i < table_rows(points); i++) {
         const char *label = table_text(points, i, "label");
         if (*only_case && strcmp(only_case, table_text(points, i, "case"))) continue;
@@ -124,6 +129,10 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
             continue;
         }
         value = a.number;
+        if (given) {
+            compare(&tally, &a, label, &b, *p->source ? p->source : "the protocol", p->tolerance);
+            continue;
+        }
         if (*p->with) {
             compare(&tally, &a, label, &b, p->with, p->tolerance);
             continue;
@@ -137,12 +146,15 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
     }
     if (*p->with)
         text_printf(&name, "%s = %s", p->metric, p->with);
+    else if (given)
+        text_printf(&name, "%s = %s%s%s", p->metric, p->value, *p->where ? ", " : "", p->where);
     else
         text_printf(&name, "%s equal in all rows", p->metric);
     struct finding f = {"equal", only_case, name.data, NAN, NAN, NAN, rows_unit(ts, p->metric),
                         NULL};
     if (tally.compared) f.verdict = tally.wrong ? "failed" : "ok";
-    bool one = *p->with ? tally.compared == 1 : firsts.n < 2; /* else there is no one value */
+    /* else there is no one value */
+    bool one = given || (*p->with ? tally.compared == 1 : firsts.n < 2);
     if (tally.compared && !tally.wrong && one) f.value = value;
     if (!tally.compared)
         analysis_found(ts, &f, "not compared: %lld rows lack a value, the others are too few",
@@ -151,8 +163,9 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
         analysis_found(ts, &f, "%lld of %lld comparisons differ: %s", (long long)tally.wrong,
                        (long long)tally.compared, tally.why.data);
     else
-        analysis_found(ts, &f, "%lld of %lld comparisons hold%s", (long long)tally.compared,
-                       (long long)tally.compared, tally.empty ? "; some rows lack a value" : "");
+        analysis_found(ts, &f, "%lld of %lld comparisons hold%s%s%s", (long long)tally.compared,
+                       (long long)tally.compared, tally.empty ? "; some rows lack a value" : "",
+                       given && *p->source ? "; " : "", given ? p->source : "");
     firsts_free(&firsts);
     text_free(&a.text);
     text_free(&b.text);
@@ -167,6 +180,8 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
 static const struct option options[] = {
     TEXT(metric, NULL, "an exact metric, or a column of points"),
     TEXT(with, "", "the metric that must equal it in every row; empty: all rows are compared"),
+    TEXT(value, "", "what it must be in every row, as another program or a sheet of paper has it"),
+    TEXT(source, "", "where that value comes from"),
     TEXT(where, "", "only rows that meet this condition"),
     TEXT(by, "", "keys: rows are compared only within equal values of these"),
     {"tolerance", NULL, OPT_REAL, 0, offsetof(struct equal_params, tolerance), "0", 0, 1, NULL, "",
@@ -176,7 +191,7 @@ static const struct option options[] = {
 
 const struct analysis analysis_equal = {
     .name = "equal",
-    .brief = "a metric is the same in all rows, or equals another in each",
+    .brief = "a metric is the same in all rows, or equals another one or a given value in each",
     .params = options,
     .params_size = sizeof(struct equal_params),
     .run = run,

@@ -249,7 +249,16 @@ static void equal_is_exact(void **state) {
         synthetic_fact(ts, "analysis.2.metric", "output_hash");
         synthetic_fact(ts, "analysis.3.kind", "equal");
         synthetic_fact(ts, "analysis.3.metric", "max_logit_error");
+        synthetic_fact(ts, "analysis.4.kind", "equal");
+        synthetic_fact(ts, "analysis.4.metric", "peak_bytes");
+        synthetic_fact(ts, "analysis.4.value", "805306368");
+        synthetic_fact(ts, "analysis.4.source", "the oracle");
+        synthetic_fact(ts, "analysis.4.where", "workload.users=128");
         analyse(ts);
+        assert_string_equal(
+            synthetic_verdict(ts, "equal", "peak_bytes = 805306368, workload.users=128"),
+            wrong ? "failed" : "ok");
+        assert_says(ts, "equal", "peak_bytes = 805306368, workload.users=128", "the oracle");
         assert_string_equal(synthetic_verdict(ts, "equal", "bytes_kv equal in all rows"), "ok");
         near(synthetic_value(ts, "equal", "bytes_kv equal in all rows"), 805306368.0, 0);
         assert_string_equal(synthetic_verdict(ts, "equal", "peak_bytes = bytes_kv"),
