@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The project's own numbers (make bench, make bench-NAME): what the harness costs, and how near the cpu device comes to
 # what the machine gives. Not tests: a person reads them on a quiet machine. bench.sh [loop|pool|commands|speed|fair ...],
-# or cpu or weights, which take minutes
+# or cpu or weights, which take minutes, or gate, which takes hours
 set -u
 cd "$(dirname "$0")/.." || exit 1
 program=$PWD/build/release/bench
@@ -132,6 +132,12 @@ bench_cpu() { # BENCH_PEER: a python that has llama.cpp, or PyTorch, or both
     python3 tests/bench/cpu_limits.py "$program" build/bench ${BENCH_PEER-}
 }
 
+bench_gate() { # BENCH_GATE_PARTS, BENCH_GATE_SHARE, BENCH_GATE_MOST: gate_rates.py says what they are
+    echo "== how often the gate is wrong; raw files are kept in build/bench/gate"
+    # shellcheck disable=SC2086 # words
+    python3 tests/bench/gate_rates.py "$program" build/release/tests/bench_gate build/bench/gate ${BENCH_GATE_PARTS-}
+}
+
 sh tools/setup.sh tests || exit
 status=0
 [ $# -gt 0 ] || set -- loop pool commands speed fair
@@ -144,8 +150,9 @@ for name; do
     fair) bench_fair || status=1 ;;
     cpu) bench_cpu || status=1 ;;
     weights) bench_weights || status=1 ;;
+    gate) bench_gate || status=1 ;;
     *)
-        echo "bench.sh: '$name' is none of loop, pool, commands, speed, fair, cpu, weights" >&2
+        echo "bench.sh: '$name' is none of loop, pool, commands, speed, fair, cpu, weights, gate" >&2
         exit 2
         ;;
     esac
