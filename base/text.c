@@ -99,6 +99,13 @@ void text_wrap(struct text *out, size_t column, size_t page, const char *words) 
     }
 }
 
+void text_notes(struct text *out, size_t page, const char *const *notes, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        text_wrap(out, 2, page, notes[i]);
+        text_puts(out, "\n");
+    }
+}
+
 void text_free(struct text *t) {
     free(t->data);
     *t = (struct text){0};

@@ -22,6 +22,8 @@ void text_pad(
     size_t column); /* spaces up to this display column of the current line (UTF-8 aware) */
 /* Adds words at `column`, on a new line where one would reach beyond `page`. */
 void text_wrap(struct text *, size_t column, size_t page, const char *words);
+/* n sentences below a table, each on lines of its own from column 2 on. */
+void text_notes(struct text *, size_t page, const char *const *notes, size_t n);
 void text_free(struct text *);
 /* vsnprintf and the locale under which all our numbers are written and read: C, whatever the user's
  * is. */

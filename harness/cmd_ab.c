@@ -3,7 +3,8 @@
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "harness/command.h"
+#include "base/err.h"
+#include "harness/gate_files.h"
 #include "harness/pair_run.h"
 #include "harness/run.h"
 
@@ -37,14 +38,16 @@ static int ab(int argc, char **argv) {
                 a.n_words ? "one protocol at a time" : "which protocol?");
         return EXIT_USAGE;
     }
-    const char *sets[128];
+    struct err err = {0};
+    const char *sets[128], *format;
+    if (gate_files_format(&a, &format, &err)) return command_fail(&err);
     struct arena *arena = arena_create();
     struct pair_request request = {
         .protocol = {.path = a.words[0], .sets = sets, .n_sets = run_sets(&a, arena, sets, 128)},
         .settings = {argument(&a, "--a"), argument(&a, "--b")},
         .binary = {argument(&a, "--a-bin"), argument(&a, "--b-bin")},
         .out = argument(&a, "--output"),
-        .format = argument(&a, "--format"),
+        .format = format,
         .strict = argument(&a, "--strict") != NULL,
         .no_isolate = argument(&a, "--no-isolate") != NULL,
         .quiet = argument(&a, "--quiet") != NULL,

@@ -43,7 +43,7 @@ static int compare_main(int argc, char **argv) {
     int code = command_parse(&command_compare, argc, argv, &a);
     if (code) return code < 0 ? EXIT_OK : code;
     struct arena *arena = arena_create();
-    if (gate_files_format(&a, &format, &err) || gate_files_sides(&a, &old, &new, &err) ||
+    if (gate_files_output(&a, &format, &err) || gate_files_sides(&a, &old, &new, &err) ||
         gate_files_settings(&a, &old.items[0], &settings, arena, &err))
         goto fail;
     g = gate_create(GATE_COMPARE, &settings, 0);

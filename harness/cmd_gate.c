@@ -163,7 +163,7 @@ static int gate_main(int argc, char **argv) {
     const char *format, *files[128];
     int code = command_parse(&command_gate, argc, argv, &a);
     if (code) return code < 0 ? EXIT_OK : code;
-    if (check_way(&a, &err) || gate_files_format(&a, &format, &err)) return command_fail(&err);
+    if (check_way(&a, &err) || gate_files_output(&a, &format, &err)) return command_fail(&err);
     if (argument(&a, "--calibrate")) return gate_calibrate(&a, &err);
     if (argument(&a, "--baseline")) {
         struct gate_live live = {

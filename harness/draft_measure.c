@@ -133,7 +133,7 @@ static const char *gate_place(const struct draft *d, const char *key) {
 void draft_gate(struct draft *d) {
     struct err err = {0};
     read_section(d, &d->gate, "gate", gate_options, &d->protocol->gate);
-    if (!d->gate.n || !gate_check(&d->protocol->gate, 0, &err)) return;
+    if (!d->gate.n || !gate_check(&d->protocol->gate, 0, 0, &err)) return;
     const bool rows = rows_check(d->protocol->gate.rows, NULL) != 0;
     const char *place = gate_place(d, rows ? "gate.rows" : "gate.tolerance");
     problem_at(d->problems, *place ? place : gate_place(d, "gate.detect"), NULL, "%s", err.text);
@@ -146,6 +146,6 @@ void draft_gate_names(struct draft *d, const struct names *metrics, const struct
     draft_check_keys(d, gate_place(d, "gate.rows"), "gate.rows", g->rows, keys);
     /* A level that so few rounds can never reach; without gate.rows all points are judged. */
     struct err err = {0};
-    if (g->tolerance < g->detect && !*g->rows && gate_check(g, d->protocol->n_points, &err))
+    if (g->tolerance < g->detect && !*g->rows && gate_check(g, d->protocol->n_points, 0, &err))
         problem_at(d->problems, gate_place(d, "gate.rounds"), NULL, "%s", err.text);
 }

@@ -141,7 +141,7 @@ int gate_files_settings(const struct arguments *a, const struct sides_file *old,
         char *key = arena_textn(arena, sets[i] + 5, (size_t)(equals - sets[i]) - 5);
         code = set_one(key, equals + 1 + strspn(equals + 1, " "), s, arena, err);
     }
-    return code ? code : gate_check(s, 0, err);
+    return code ? code : gate_check(s, 0, 0, err);
 }
 
 static bool has_fact(const struct tables *ts, const char *key) {
@@ -203,11 +203,24 @@ int gate_files_same(struct gate *g, const struct gate_files *old, const struct g
 /* --- output --- */
 
 int gate_files_format(const struct arguments *a, const char **format, struct err *err) {
+    struct text list = {0};
     *format = argument(a, "--format");
     if (!*format) *format = "text";
-    for (const char *const *f = gate_formats; *f; f++)
-        if (!strcmp(*f, *format)) return output_check_document(argument(a, "--output"), err);
-    return err_set(err, ERR_INPUT, "no format is called '%.60s' (text, md, json, junit)", *format);
+    for (const char *const *f = gate_formats; *f; f++) {
+        if (!strcmp(*f, *format)) {
+            text_free(&list);
+            return 0;
+        }
+        text_printf(&list, "%s%s", list.len ? ", " : "", *f);
+    }
+    err_set(err, ERR_INPUT, "no format is called '%.60s' (there are %s)", *format, list.data);
+    text_free(&list);
+    return ERR_INPUT;
+}
+
+int gate_files_output(const struct arguments *a, const char **format, struct err *err) {
+    const int code = gate_files_format(a, format, err);
+    return code ? code : output_check_document(argument(a, "--output"), err);
 }
 
 int gate_files_write(const struct arguments *a, const char *format, const struct gate *g,

@@ -32,8 +32,11 @@ int gate_files_same(struct gate *, const struct gate_files *old, const struct ga
 /* Facts of the protocol that two files must share, with what a file without them takes. */
 extern const struct sides_fact gate_files_facts[];
 
-/* --format and -o: to standard output, or to the file, and then text to standard output. */
+/* --format of verdicts; text where it is not given. ERR_INPUT: there is no such format. */
 int gate_files_format(const struct arguments *, const char **format, struct err *);
+/* The same with -o checked as the place of the document: it goes to standard output, or to the
+   file, and then text to standard output. */
+int gate_files_output(const struct arguments *, const char **format, struct err *);
 int gate_files_write(const struct arguments *, const char *format, const struct gate *,
                      struct err *);
 

@@ -251,10 +251,7 @@ void runs_text(const struct runs_set *s, struct text *out) {
     text_wrap(out, 2, PAGE, t.data);
     text_puts(out, "\n");
     text_free(&t);
-    for (size_t i = 0; i < s->n_notes; i++) {
-        text_wrap(out, 2, PAGE, s->notes[i]);
-        text_puts(out, "\n");
-    }
+    text_notes(out, PAGE, (const char *const *)s->notes, s->n_notes);
     if (slower)
         text_printf(out, "%zu row%s slower\n", slower, slower == 1 ? "" : "s");
     else

@@ -17,6 +17,7 @@
 #include "harness/machine.h"
 #include "harness/output.h"
 #include "harness/run.h"
+#include "harness/same_program.h"
 #include "results/pairs.h"
 #include "results/show.h"
 #include "results/store.h"
@@ -90,6 +91,12 @@ static void side_words(const struct pair_request *r, int side, struct text *out)
     free(data);
 }
 
+/* Whether the sides cannot differ: the same settings of the same machine code. */
+static bool same_code(const struct pair_request *r) {
+    const char *a = r->settings[SIDE_A], *b = r->settings[SIDE_B];
+    return !strcmp(a ? a : "", b ? b : "") && same_program(r->binary[SIDE_A], r->binary[SIDE_B]);
+}
+
 static int open_journal(const struct protocol *joined, const struct pair_request *r,
                         const char *path, struct journal **journal, struct tables *kept,
                         struct err *err) {
@@ -106,6 +113,7 @@ static int open_journal(const struct protocol *joined, const struct pair_request
         head_meta(head, key, words.data);
         text_free(&words);
     }
+    head_meta(head, "same_code", same_code(r) ? "yes" : "no");
     if (r->repeats) {
         char attempt[16];
         snprintf(attempt, sizeof attempt, "%d", r->repeats + 1);
@@ -128,7 +136,7 @@ static int present(const char *h5, const struct pair_request *r, int *exit_code,
     int code = store_read(&tables, h5, NULL, err);
     if (code) return code;
     struct gate *gate = pairs_gate_of_file(tables);
-    const bool text = !r->format || !strcmp(r->format, "text");
+    const bool text = !r->format || !strcmp(r->format, "text"); /* calibrate has none */
     bool shown = false;
     if (!text) gate->title = tables_meta(tables, "title"); /* `show` has it in its own head */
     if (r->judge) code = r->judge(r->ctx, gate, tables, &shown, err);
@@ -218,30 +226,14 @@ static int check_settings(const struct gate_settings *s, int repeats, size_t row
             s->metric);
     if (s->direction == GATE_HIGHER)
         return err_set(err, ERR_INPUT, "gate.direction = \"higher\": less time is better");
-    struct gate_settings now = *s;
-    now.alpha = ldexp(s->alpha, -repeats); /* what this attempt has */
-    return gate_check(&now, rows, err);
-}
-
-static int check_format(const char *format) {
-    struct text list = {0};
-    bool known = !format;
-    for (const char *const *f = gate_formats; *f; f++) {
-        known = known || !strcmp(*f, format);
-        text_printf(&list, "%s%s", list.len ? ", " : "", *f);
-    }
-    if (!known)
-        fprintf(stderr, "bench: verdicts have no format '%.60s' (there are %s)\n", format,
-                list.data);
-    text_free(&list);
-    return known ? 0 : EXIT_USAGE;
+    return gate_check(s, rows, repeats, err);
 }
 
 int pair_main(const struct pair_request *r) {
     struct arena *arena = arena_create();
     struct protocol *side[N_SIDES] = {NULL, NULL};
     struct err err = {0};
-    int exit_code = check_format(r->format);
+    int exit_code = 0;
     for (int i = 0; i < N_SIDES && !exit_code; i++)
         if (check_binary(r->binary[i], i, &err)) exit_code = command_fail(&err);
     for (int i = 0; i < N_SIDES && !exit_code; i++) exit_code = load(&side[i], r, i, arena, &err);

@@ -24,7 +24,11 @@ enum {
     GAIN_ROUNDS = 12      /* in which a row that passes may show that it is faster */
 };
 
-int gate_check(const struct gate_settings *s, size_t rows, struct err *err) {
+double gate_alpha(const struct gate_settings *s, int repeats) {
+    return ldexp(s->alpha, -repeats - 1);
+}
+
+int gate_check(const struct gate_settings *s, size_t rows, int repeats, struct err *err) {
     if (!(s->tolerance < s->detect))
         return err_set(
             err, ERR_INPUT,
@@ -32,12 +36,13 @@ int gate_check(const struct gate_settings *s, size_t rows, struct err *err) {
             "be seen has to lie beyond what is tolerated",
             100 * s->tolerance, 100 * s->detect);
     if (rows_check(s->rows, err)) return err_prefix(err, "gate.rows");
-    const size_t least = evalue_least_rounds(evalue_ln_bound(s->alpha, (int64_t)rows + 1));
+    const double alpha = gate_alpha(s, repeats);
+    const size_t least = evalue_least_rounds(evalue_ln_bound(alpha, (int64_t)rows + 1));
     if (rows && s->rounds < (int64_t)least)
         return err_set(err, ERR_INPUT,
                        "gate.rounds = %lld can decide nothing: %zu rows at gate.alpha = %g need at "
-                       "least %zu rounds",
-                       (long long)s->rounds, rows, s->alpha, least);
+                       "least %zu rounds in attempt %d",
+                       (long long)s->rounds, rows, s->alpha, least, repeats + 1);
     return 0;
 }
 
@@ -130,7 +135,7 @@ void gate_note(struct gate *g, const char *fmt, ...) {
 double gate_ln_bound(const struct gate *g) {
     size_t m = 0;
     for (size_t i = 0; i < g->n_rows; i++) m += !g->rows[i].exact;
-    return evalue_ln_bound(ldexp(g->settings.alpha, -g->repeats), (int64_t)m + 1);
+    return evalue_ln_bound(gate_alpha(&g->settings, g->repeats), (int64_t)m + 1);
 }
 
 double gate_level(const struct gate *g) {
@@ -199,7 +204,7 @@ static bool settled(struct gate *g, struct gate_row *r) {
     if (!isfinite(r->ratio) || r->ratio <= 0) r->ratio = (double)NAN;
     r->lo = r->hi = r->detectable = r->s = (double)NAN;
     r->rounds = r->would_take = 0;
-    r->shape_changed = r->between_unknown = false;
+    r->shape_changed = r->between_unknown = r->no_change = false;
     if (state) {
         r->verdict = GATE_STATE;
         r->ratio = (double)NAN;
@@ -318,6 +323,16 @@ static size_t rounds_left(const struct gate_row *r, const struct gate_settings *
     return !a || (b && b < a) ? b : a;
 }
 
+/* Equal code with equal settings has not changed, whatever the test found: where code and data lie
+   in memory makes differences of some percent, and chance makes others. */
+static void take_back(struct gate_row *r, struct text *t) {
+    if (r->verdict != GATE_SLOWER && r->verdict != GATE_FASTER) return;
+    r->verdict = GATE_UNDECIDED;
+    r->no_change = true;
+    text_puts(t, "; but both sides are the same machine code with the same settings: the "
+                 "difference is one of memory layout or of this machine");
+}
+
 /* The rounds in which the row took part, up to the look that decided. */
 static void judge_live(struct gate *g, struct gate_row *r, const struct gate_settings *s,
                        double bound, double factor) {
@@ -329,6 +344,7 @@ static void judge_live(struct gate *g, struct gate_row *r, const struct gate_set
     size_t n = 0;
     bool last = false;
     r->verdict = GATE_UNDECIDED;
+    r->no_change = false;
     for (size_t i = 0; i < r->n && !last; i++) {
         if (isnan(r->y[i])) continue;
         z[n] = sign * r->y[i];
@@ -352,6 +368,7 @@ static void judge_live(struct gate *g, struct gate_row *r, const struct gate_set
         r->shape_changed = fabs(stats_mean(d, n)) > 3 * error;
     }
     gate_say(s, g->kind, r, sign, lo, hi, &t);
+    if (g->same_code) take_back(r, &t);
     gate_finish(g, r, &t);
     free(z);
     free(d);
@@ -425,11 +442,14 @@ static bool unsettled(const struct gate_row *r) {
     return r->verdict == GATE_UNDECIDED || r->verdict == GATE_BLIND;
 }
 
+/* Whether further rounds could settle it. */
+static bool wants_more(const struct gate_row *r) { return unsettled(r) && !r->no_change; }
+
 bool gate_open(const struct gate *g, size_t row) {
     const struct gate_row *r = &g->rows[row];
     if (r->exact || r->verdict > GATE_BLIND || r->n >= (size_t)g->settings.rounds) return false;
     if (r->verdict == GATE_PASS && r->would_take > r->rounds) return true;
-    return unsettled(r) || (g->has_all && unsettled(&g->all));
+    return wants_more(r) || (g->has_all && wants_more(&g->all));
 }
 
 bool gate_done(const struct gate *g) {

@@ -24,14 +24,17 @@ struct gate_settings {                       /* section [gate]; all optional */
     double detect;                           /* change that must be seen: 0.05; above tolerance */
     double max_blind;   /* share of blind rows beyond which the gate is undecided: 0.25 */
     double between_run; /* relative standard deviation between runs, as stated; 0: unknown */
-    double alpha;       /* chance of a false alarm a gate: 0.005 */
+    double alpha;       /* chance of a false alarm of a gate, all its attempts together: 0.005 */
     int64_t rounds;     /* at most: 40 */
     bool strict;        /* undecided rows end in exit 5 */
 };
 extern const struct option gate_options[];
-/* What contradicts another: tolerance >= detect, more rows than `rounds` rounds can judge. rows:
-   how many will be judged; 0: not known yet. 0 or ERR_INPUT with one sentence. */
-int gate_check(const struct gate_settings *, size_t rows, struct err *);
+/* What an attempt may spend of alpha: alpha / 2^k for the k-th one, k = repeats + 1, so that all
+   attempts together spend alpha at most. */
+double gate_alpha(const struct gate_settings *, int repeats);
+/* What contradicts another: tolerance >= detect, more rows than `rounds` rounds of this attempt can
+   judge. rows: how many will be judged; 0: not known yet. 0 or ERR_INPUT with one sentence. */
+int gate_check(const struct gate_settings *, size_t rows, int repeats, struct err *);
 
 enum gate_kind {
     GATE_LIVE,    /* rounds of both sides in one sitting: the always-valid test on their y */
@@ -90,6 +93,7 @@ struct gate_row {
     double detectable;    /* relative change, at the round limit; NAN unknown */
     size_t would_take;    /* rounds in all until a decision, if all stays as it is; 0 unknown */
     bool shape_changed;   /* the mean leaves the trimmed mean */
+    bool no_change;       /* undecided: what was found lies between two equal programs */
     bool between_unknown; /* undecided because nobody knows the spread between runs */
     const char *reason;   /* one sentence; "" for a plain pass */
 };
@@ -98,7 +102,8 @@ struct gate {
     struct arena *arena; /* owns all texts */
     enum gate_kind kind;
     struct gate_settings settings;
-    int repeats; /* this gate was run before so often: alpha / 2^repeats */
+    int repeats;    /* this gate was run before so often (gate_alpha) */
+    bool same_code; /* GATE_LIVE: both sides are the same machine code with the same settings */
     const char *title, *question, *old_name, *new_name; /* shown; may be NULL */
     struct gate_row *rows;                              /* (n_rows) in the order of gate_add */
     size_t n_rows, cap;
@@ -132,7 +137,7 @@ int gate_exit(const struct gate *);
 size_t gate_count(const struct gate *, enum gate_verdict);
 /* "slower"; for exact metrics "worse" and "better"; for GATE_STATE the state. */
 const char *gate_word(const struct gate_row *);
-/* ln of the bound of evidence of this gate: ln(M / (2 alpha 2^-repeats)). */
+/* ln of the bound of evidence of this gate: ln(M / (2 gate_alpha)). */
 double gate_ln_bound(const struct gate *);
 /* Two-sided level of the shown intervals: 0.9995, or 0.95 for a comparison. */
 double gate_level(const struct gate *);

@@ -89,7 +89,7 @@ void gate_json(const struct gate *g, struct text *out) {
     text_printf(out, ", \"rounds\": %lld, \"strict\": %s}", (long long)s->rounds,
                 s->strict ? "true" : "false");
     text_printf(out, ",\n  \"attempt\": %d", g->repeats + 1);
-    number(out, "alpha_of_attempt", ldexp(s->alpha, -g->repeats));
+    number(out, "alpha_of_attempt", gate_alpha(s, g->repeats));
     number(out, "level", gate_level(g));
     number(out, "geometric_mean", g->geometric);
     text_printf(out, ", \"geometric_rows\": %zu, \"exact_equal\": %zu", g->n_geometric, g->n_equal);

@@ -13,7 +13,9 @@ const struct option gate_options[] = {
      .min = 1e-9,
      .max = 0.5,
      .unit = "%",
-     .help = "Chance that a gate without any change calls some row slower, all rows together."},
+     .help =
+         "Chance that a gate without any change calls some row slower, all rows and all attempts "
+         "together: the first attempt takes half of it, each further one half of the one before."},
     {.key = "between_run",
      .type = OPT_REAL,
      G(between_run),

@@ -30,6 +30,37 @@ void gate_side_add(struct gate_side *side, const double *values, size_t n) {
     free(logs);
 }
 
+#define REFUTED 1e-3 /* chance below which runs contradict what is said of their spread */
+
+/* Whether the runs of a side lie farther apart than runs with this standard deviation do (known
+   with so many degrees of freedom): F test of the variance of their means, which has the spread of
+   rounds within runs in it. */
+static bool refutes(const struct gate_side *side, double spread, double df) {
+    const double n = (double)side->runs, d = n - 1;
+    if (side->runs < 2) return false;
+    const double f = side->between * side->between / (spread * spread + side->variance * n);
+    return stats_beta(df / (df + d * f), df / 2, d / 2) < REFUTED; /* P(F > f) */
+}
+
+/* Says so where the runs of one side contradict the spread that would be taken for both. */
+static bool contradicted(const struct gate *g, const struct gate_row *r, struct text *t) {
+    const struct gate_side *a = &r->old_side, *b = &r->new_side;
+    const bool known = r->between > 0;
+    const double spread = known ? r->between : g->settings.between_run;
+    const double df = known ? r->between_df : 1e6; /* stated: as if for certain */
+    char seen[32], said[32];
+    if ((a->runs > 1 && b->runs > 1) || !(spread > 0)) return false;
+    const struct gate_side *side = refutes(a, spread, df) ? a : refutes(b, spread, df) ? b : NULL;
+    if (!side) return false;
+    text_printf(t,
+                "between-run spread unknown: the runs of the %s side differ by %s %%, more than "
+                "the %s %% that %s",
+                side == a ? "old" : "new", format_number(seen, sizeof seen, 100 * side->between, 2),
+                format_number(said, sizeof said, 100 * spread, 2),
+                known ? "were found before" : "gate.between_run states");
+    return true;
+}
+
 /* Standard error of ln(new/old) and its degrees of freedom; NAN where it cannot be known. */
 static double stored_error(const struct gate *g, const struct gate_row *r, double *df,
                            bool *unknown) {
@@ -79,7 +110,9 @@ void gate_judge_stored(struct gate *g, struct gate_row *r, double bound) {
     r->ratio = exp(sign * z);
     r->lo = exp(sign > 0 ? lo : -hi);
     r->hi = exp(sign > 0 ? hi : -lo);
-    if (unknown) {
+    if (contradicted(g, r, &t)) {
+        r->between_unknown = true;
+    } else if (unknown) {
         r->between_unknown = true;
         text_puts(&t, "between-run spread unknown");
     } else if (isnan(error)) {

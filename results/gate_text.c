@@ -141,7 +141,7 @@ static void footer_lines(const struct gate *g, struct text *out) {
     text_printf(&t, "tolerance %g %%, detect %g %%", 100 * s->tolerance, 100 * s->detect);
     if (g->kind != GATE_COMPARE)
         text_printf(&t, " \xc2\xb7 false alarms of all rows together \xe2\x89\xa4 %g %%",
-                    100 * ldexp(s->alpha, -g->repeats));
+                    100 * gate_alpha(s, g->repeats));
     if (g->kind != GATE_COMPARE && g->repeats)
         text_printf(&t, " \xc2\xb7 attempt %d", g->repeats + 1);
     if (g->kind != GATE_LIVE && s->between_run > 0)
@@ -162,10 +162,7 @@ static void footer_lines(const struct gate *g, struct text *out) {
     text_wrap(out, 2, PAGE, t.data);
     text_puts(out, "\n");
     text_free(&t);
-    for (size_t i = 0; i < g->n_notes; i++) {
-        text_wrap(out, 2, PAGE, g->notes[i]);
-        text_puts(out, "\n");
-    }
+    text_notes(out, PAGE, (const char *const *)g->notes, g->n_notes);
 }
 
 void gate_text(const struct gate *g, struct text *out) {

@@ -244,6 +244,7 @@ struct gate *pairs_gate(const struct tables *ts, const struct gate_settings *set
     if (!parse_i64(tables_meta(ts, "attempt"), &attempt) || attempt < 1 || attempt > 1000)
         attempt = 1;
     struct gate *gate = gate_create(GATE_LIVE, settings, (int)attempt - 1);
+    gate->same_code = !strcmp(tables_meta(ts, "same_code"), "yes");
     gate->old_name = "a";
     gate->new_name = "b";
     int64_t *row = must_alloc((size_t)(n + 1) * sizeof *row);

@@ -191,7 +191,7 @@ def documents():
     summary = WORK / "summary.md"
     check(bench("gate", "old.h5", "slow.h5", env={"GITHUB_STEP_SUMMARY": str(summary)}), 1)
     assert "3 rows slower" in summary.read_text() and "| row" in summary.read_text()
-    for k, alpha in (("1", 0.005), ("3", 0.00125)):
+    for k, alpha in (("1", 0.0025), ("3", 0.000625)):
         done = bench("gate", "old.h5", "same.h5", "-f", "json", env={"GITHUB_RUN_ATTEMPT": k})
         j = json.loads(done.stdout)
         assert j["attempt"] == int(k) and abs(j["alpha_of_attempt"] - alpha) < 1e-12, j

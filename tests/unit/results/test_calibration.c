@@ -14,14 +14,7 @@
 #include "base/text.h"
 #include "results/calibration.h"
 #include "results/evalue.h"
-
-static const struct gate_settings settings = {.metric = "",
-                                              .rows = "",
-                                              .tolerance = 0.01,
-                                              .detect = 0.05,
-                                              .max_blind = 0.25,
-                                              .alpha = 0.005,
-                                              .rounds = 40};
+#include "tests/support/gate_settings.h"
 
 /* 30 rounds of one row, y = +-size in turn; within each visit four quadruples that lie `own` apart
    from it, so that their mean is y. */
@@ -68,6 +61,7 @@ static struct tables *sitting(double size, double own, double level_ns) {
 
 static void spreads(void **state) {
     (void)state;
+    const struct gate_settings settings = gate_defaults();
     struct calibration c;
     struct err err = {0};
     struct tables *ts = sitting(0.009, 0.004, 1e6);
@@ -78,7 +72,7 @@ static void spreads(void **state) {
     assert_true(fabs(c.rows[0].workers - sqrt(s * s - own * own)) < 1e-9);
     assert_true(fabs(c.seconds - 0.5) < 1e-12);
     /* 30 s are 60 rounds of the one row, beyond the limit of 40: all alike. */
-    const double bound = evalue_ln_bound(0.005, 2);
+    const double bound = evalue_ln_bound(0.0025, 2); /* of the first attempt */
     const double at = 1.01 * exp(evalue_detectable(40, bound, 0.95) * s) - 1;
     for (int k = 0; k < 3; k++) assert_true(fabs(c.rows[0].detectable[k] - at) < 1e-12);
     assert_true(fabs(c.rows[0].at_limit - at) < 1e-12);
@@ -102,6 +96,7 @@ static void spreads(void **state) {
 /* Levels 1, 1.02 and 1.04: what lies between sittings is of the times, not of the ratios. */
 static void between_sittings(void **state) {
     (void)state;
+    const struct gate_settings settings = gate_defaults();
     struct calibration c;
     struct err err = {0};
     struct tables *ts[3];
@@ -120,6 +115,7 @@ static void between_sittings(void **state) {
 
 static void too_little(void **state) {
     (void)state;
+    const struct gate_settings settings = gate_defaults();
     struct calibration c;
     struct err err = {0};
     struct tables *ts = sitting(0.01, 0, 1e6);

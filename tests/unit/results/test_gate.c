@@ -18,17 +18,8 @@
 #include "base/text.h"
 #include "results/evalue.h"
 #include "results/gate.h"
+#include "tests/support/gate_settings.h"
 #include "tests/support/german.h"
-
-static struct gate_settings settings(void) {
-    return (struct gate_settings){.metric = "",
-                                  .rows = "",
-                                  .tolerance = 0.01,
-                                  .detect = 0.05,
-                                  .max_blind = 0.25,
-                                  .alpha = 0.005,
-                                  .rounds = 40};
-}
 
 static struct gate_row plain_row(const char *name) {
     return (struct gate_row){.name = name,
@@ -69,7 +60,7 @@ static void live(struct gate *g, const double *effects, const double *spreads) {
 
 static void verdicts_of_rounds(void **state) {
     (void)state;
-    const struct gate_settings s = settings();
+    const struct gate_settings s = gate_defaults();
     struct gate *g = gate_create(GATE_LIVE, &s, 0);
     const double effects[] = {1, 1.06, 0.9, 1.03, 1}, spreads[] = {.004, .004, .004, .03, .2};
     static const char *const names[] = {"same", "slow", "fast", "noisy", "hopeless"};
@@ -96,10 +87,10 @@ static void verdicts_of_rounds(void **state) {
 /* The verdict is that of evalue.h at the first look that decides, and stays. */
 static void the_first_look_decides(void **state) {
     (void)state;
-    const struct gate_settings s = settings();
+    const struct gate_settings s = gate_defaults();
     struct gate *g = gate_create(GATE_LIVE, &s, 0);
     const size_t r = add(g, "row");
-    const double bound = evalue_ln_bound(0.005, 2);
+    const double bound = evalue_ln_bound(0.0025, 2); /* of the first attempt */
     double y[40];
     size_t first = 0;
     for (size_t k = 0; k < 40; k++) {
@@ -120,7 +111,7 @@ static void the_first_look_decides(void **state) {
 /* +2 % everywhere: below what a row can tell, above the tolerance. */
 static void a_common_change_is_seen_over_all_rows(void **state) {
     (void)state;
-    const struct gate_settings s = settings();
+    const struct gate_settings s = gate_defaults();
     struct gate *g = gate_create(GATE_LIVE, &s, 0);
     double effects[20], spreads[20];
     for (int i = 0; i < 20; i++) {
@@ -138,7 +129,7 @@ static void a_common_change_is_seen_over_all_rows(void **state) {
 
 static void more_of_a_rate_is_better(void **state) {
     (void)state;
-    const struct gate_settings s = settings();
+    const struct gate_settings s = gate_defaults();
     struct gate *g = gate_create(GATE_LIVE, &s, 0);
     struct gate_row row = plain_row("rate");
     row.better = BETTER_HIGHER;
@@ -161,7 +152,7 @@ static struct gate *one(enum gate_kind kind, struct gate_row row, struct gate_se
 }
 
 static void exit_of(struct gate_row row, enum gate_verdict verdict, const char *word, int code) {
-    struct gate *g = one(GATE_LIVE, row, settings());
+    struct gate *g = one(GATE_LIVE, row, gate_defaults());
     assert_int_equal(g->rows[0].verdict, verdict);
     assert_string_equal(gate_word(&g->rows[0]), word);
     assert_int_equal(gate_exit(g), code);
@@ -221,7 +212,7 @@ static void exact_rows(void **state) {
 static void regressions_are_not_counted(void **state) {
     (void)state;
     for (int sign = -1; sign <= 1; sign += 2) {
-        const struct gate_settings s = settings();
+        const struct gate_settings s = gate_defaults();
         struct gate *g = gate_create(GATE_LIVE, &s, 0);
         for (int i = 0; i < 256; i++) {
             add(g, "row");
@@ -236,7 +227,7 @@ static void regressions_are_not_counted(void **state) {
 
 static void undecided_and_blind(void **state) {
     (void)state;
-    struct gate_settings s = settings();
+    struct gate_settings s = gate_defaults();
     s.rounds = 10;
     for (int strict = 0; strict < 2; strict++) {
         s.strict = strict;
@@ -262,13 +253,49 @@ static void undecided_and_blind(void **state) {
     gate_close(&g);
 }
 
+/* What is found between two copies of the same code is said, and is no regression. */
+static void equal_code_is_never_slower(void **state) {
+    (void)state;
+    const double effects[] = {1.06, 0.9, 1}, spreads[] = {.004, .004, .004};
+    for (int strict = 0; strict < 2; strict++) {
+        struct gate_settings s = gate_defaults();
+        s.strict = strict;
+        struct gate *g = gate_create(GATE_LIVE, &s, 0);
+        g->same_code = true;
+        for (int i = 0; i < 3; i++) add(g, "row");
+        live(g, effects, spreads);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(g->rows[i].verdict, GATE_UNDECIDED);
+            assert_true(g->rows[i].n < 40); /* found, so not measured on */
+            assert_non_null(strstr(g->rows[i].reason, "by its interval"));
+            assert_non_null(strstr(g->rows[i].reason, "the same machine code"));
+        }
+        assert_int_equal(g->rows[2].verdict, GATE_PASS);
+        assert_null(strstr(g->rows[2].reason, "machine code"));
+        assert_int_equal(gate_exit(g), strict ? 5 : 0);
+        gate_close(&g);
+    }
+    struct gate_settings s = gate_defaults();
+    struct gate *g = gate_create(GATE_LIVE, &s, 0);
+    g->same_code = true;
+    struct gate_row exact = plain_row("row flops");
+    exact.exact = true;
+    gate_add(g, &exact); /* equal code that counts otherwise is a fault */
+    gate_judge(g);
+    assert_int_equal(gate_exit(g), 1);
+    gate_close(&g);
+}
+
 static void attempts_share_alpha(void **state) {
     (void)state;
-    const struct gate_settings s = settings();
+    const struct gate_settings s = gate_defaults();
+    double spent = 0;
+    for (int k = 0; k < 40; k++) spent += gate_alpha(&s, k);
+    assert_true(spent <= s.alpha && spent > 0.999 * s.alpha);
     for (int k = 0; k < 4; k++) {
         struct gate *g = gate_create(GATE_LIVE, &s, k);
         add(g, "row");
-        assert_true(fabs(gate_ln_bound(g) - evalue_ln_bound(0.005 / (1 << k), 2)) < 1e-12);
+        assert_true(fabs(gate_ln_bound(g) - evalue_ln_bound(0.005 / (2 << k), 2)) < 1e-12);
         struct text t = {0};
         gate_judge(g);
         gate_json(g, &t);
@@ -282,16 +309,16 @@ static void attempts_share_alpha(void **state) {
 
 static void settings_that_contradict(void **state) {
     (void)state;
-    struct gate_settings s = settings();
+    struct gate_settings s = gate_defaults();
     struct err err = {0};
-    assert_int_equal(gate_check(&s, 20, &err), 0);
-    s.rounds = 4; /* 20 rows need 5 */
-    assert_int_equal(gate_check(&s, 20, &err), ERR_INPUT);
-    assert_non_null(strstr(err.text, "at least 5 rounds"));
-    s.rounds = 5;
-    assert_int_equal(gate_check(&s, 20, &err), 0);
+    assert_int_equal(gate_check(&s, 20, 0, &err), 0);
+    s.rounds = 5; /* 20 rows need 6 */
+    assert_int_equal(gate_check(&s, 20, 0, &err), ERR_INPUT);
+    assert_non_null(strstr(err.text, "at least 6 rounds in attempt 1"));
+    s.rounds = 6;
+    assert_int_equal(gate_check(&s, 20, 0, &err), 0);
     s.tolerance = 0.05;
-    assert_int_equal(gate_check(&s, 0, &err), ERR_INPUT);
+    assert_int_equal(gate_check(&s, 0, 0, &err), ERR_INPUT);
     assert_non_null(strstr(err.text, "gate.tolerance = 5 % is not below gate.detect = 5 %"));
 }
 
@@ -314,7 +341,7 @@ static struct gate_row stored_row(double ratio, double spread, int runs) {
 }
 
 static enum gate_verdict stored(struct gate_row row, double between, bool *unknown, int *code) {
-    struct gate_settings s = settings();
+    struct gate_settings s = gate_defaults();
     s.between_run = between;
     struct gate *g = one(GATE_STORED, row, s);
     const enum gate_verdict v = g->rows[0].verdict;
@@ -350,6 +377,32 @@ static void stored_tables(void **state) {
     assert_int_equal(code, 3);
 }
 
+/* Three runs of one side and a stated spread: with 2 degrees of freedom and no spread within, the
+   chance of a ratio f of variances is exp(-f), so 1 in 1000 is f = ln 1000 = 6.908. */
+static void runs_may_refute_the_stated_spread(void **state) {
+    (void)state;
+    for (int old = 0; old < 2; old++) {
+        for (int far = 0; far < 2; far++) {
+            struct gate_row row = plain_row("row");
+            struct gate_side *three = old ? &row.old_side : &row.new_side;
+            const double apart = 0.01 * sqrt(far ? 6.92 : 6.89); /* their standard deviation */
+            for (int i = -1; i <= 1; i++)
+                gate_side_add(three, (const double[]){50 * exp(i * apart)}, 1);
+            gate_side_add(old ? &row.new_side : &row.old_side, (const double[]){50}, 1);
+            struct gate_settings s = gate_defaults();
+            s.between_run = 0.01;
+            struct gate *g = one(GATE_STORED, row, s);
+            assert_int_equal(g->rows[0].between_unknown, far);
+            assert_int_equal(gate_exit(g), far ? 5 : 0);
+            const char *said =
+                strstr(g->rows[0].reason, old ? "runs of the old side differ by 2.6 %"
+                                              : "runs of the new side differ by 2.6 %");
+            assert_int_equal(said != NULL, far);
+            gate_close(&g);
+        }
+    }
+}
+
 /* Milliseconds for seconds: the factor is seen on either side. */
 static void a_thousandfold_flips(void **state) {
     (void)state;
@@ -380,7 +433,7 @@ static void sides_average_runs(void **state) {
 static void a_comparison_only_says(void **state) {
     (void)state;
     struct gate_row row = stored_row(1.5, 0.001, 1);
-    struct gate *g = one(GATE_COMPARE, row, settings());
+    struct gate *g = one(GATE_COMPARE, row, gate_defaults());
     assert_int_equal(g->rows[0].verdict, GATE_SLOWER);
     assert_int_equal(gate_exit(g), 0);
     assert_true(fabs(gate_level(g) - 0.95) < 1e-12);
@@ -394,7 +447,7 @@ static void a_comparison_only_says(void **state) {
 
 static void geometric_mean_of_what_is_there(void **state) {
     (void)state;
-    const struct gate_settings s = settings();
+    const struct gate_settings s = gate_defaults();
     struct gate *g = gate_create(GATE_COMPARE, &s, 0);
     struct gate_row row = stored_row(2, 1e-9, 1), failed = row, lost = row;
     row.old_side.mean = 0, row.new_side.mean = log(2);
@@ -413,7 +466,7 @@ static void geometric_mean_of_what_is_there(void **state) {
 
 static void a_changed_shape_is_flagged(void **state) {
     (void)state;
-    const struct gate_settings s = settings();
+    const struct gate_settings s = gate_defaults();
     struct gate *g = gate_create(GATE_LIVE, &s, 0);
     const size_t r = add(g, "row");
     for (size_t k = 0; k < 10; k++) {
@@ -431,7 +484,7 @@ static void a_changed_shape_is_flagged(void **state) {
 #define ODD "a<b>&\"c'|d\x01 \xc3\xa4\xff`*"
 
 static struct gate *odd_gate(void) {
-    const struct gate_settings s = settings();
+    const struct gate_settings s = gate_defaults();
     struct gate *g = gate_create(GATE_LIVE, &s, 1);
     g->title = ODD;
     g->old_name = "old.h5", g->new_name = "new.h5";
@@ -502,7 +555,7 @@ static void documents_are_strict(void **state) {
 static void numbers_have_points(void **state) {
     (void)state;
     const bool german = german_begin();
-    struct gate *g = one(GATE_LIVE, plain_row("row"), settings());
+    struct gate *g = one(GATE_LIVE, plain_row("row"), gate_defaults());
     struct text t = {0};
     for (const char *const *f = gate_formats; *f; f++) {
         t.len = 0;
@@ -526,9 +579,11 @@ int main(void) {
         cmocka_unit_test(exact_rows),
         cmocka_unit_test(regressions_are_not_counted),
         cmocka_unit_test(undecided_and_blind),
+        cmocka_unit_test(equal_code_is_never_slower),
         cmocka_unit_test(attempts_share_alpha),
         cmocka_unit_test(settings_that_contradict),
         cmocka_unit_test(stored_tables),
+        cmocka_unit_test(runs_may_refute_the_stated_spread),
         cmocka_unit_test(a_thousandfold_flips),
         cmocka_unit_test(sides_average_runs),
         cmocka_unit_test(a_comparison_only_says),

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "results/pairs.h"
+#include "tests/support/gate_settings.h"
 
 /* a1, b1, b2, a2: a drift that is linear over the four turns cancels to first order; the order of
  * the sides does not. */
@@ -60,16 +61,9 @@ static void add_pair(struct tables *ts, int64_t a, int64_t b, int64_t round, dou
     table_set_text(t, row, "flags", flags);
 }
 
-static const struct gate_settings settings = {.metric = "",
-                                              .rows = "",
-                                              .tolerance = 0.01,
-                                              .detect = 0.05,
-                                              .max_blind = 0.25,
-                                              .alpha = 0.005,
-                                              .rounds = 40};
-
 static void test_rows(void **state) {
     (void)state;
+    const struct gate_settings settings = gate_defaults();
     struct tables *ts = tables_create();
     static const char *const labels[] = {"batch=1", "batch=2", "batch=4"};
     for (int64_t i = 0; i < 6; i++) add_point(ts, i, labels[i % 3]);
@@ -106,6 +100,7 @@ static void test_rows(void **state) {
 /* A throttled round cancels; where most are, the row has no basis. */
 static void test_throttled(void **state) {
     (void)state;
+    const struct gate_settings settings = gate_defaults();
     for (int most = 3; most <= 5; most++) {
         struct tables *ts = tables_create();
         add_point(ts, 0, "x");
@@ -147,6 +142,7 @@ static void add_metric(struct tables *ts) {
  * regression: its state says why. */
 static void test_against(void **state) {
     (void)state;
+    const struct gate_settings settings = gate_defaults();
     static const char *const labels[] = {"batch=1", "batch=2"};
     struct tables *old = tables_create(), *ts = tables_create();
     struct gate_settings only_first = settings;
@@ -184,6 +180,7 @@ static void test_against(void **state) {
 /* A file from elsewhere may say anything: no index leads out of the rows. */
 static void test_absurd(void **state) {
     (void)state;
+    const struct gate_settings settings = gate_defaults();
     struct tables *ts = tables_create();
     add_point(ts, 0, "x");
     add_point(ts, 1, "x");

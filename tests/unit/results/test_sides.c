@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "results/sides.h"
 #include "results/summary.h"
+#include "tests/support/gate_settings.h"
 #include "tests/support/synthetic.h"
 
 static struct tables *result(void) {
@@ -63,14 +64,9 @@ static struct tables *usual(double factor, uint64_t seed) {
 
 static struct gate *judged(enum gate_kind kind, struct sides sides, const char *rows,
                            struct err *err) {
-    const struct gate_settings s = {.metric = "",
-                                    .rows = rows,
-                                    .tolerance = 0.01,
-                                    .detect = 0.05,
-                                    .max_blind = 0.25,
-                                    .between_run = 0.004,
-                                    .alpha = 0.005,
-                                    .rounds = 40};
+    struct gate_settings s = gate_defaults();
+    s.rows = rows;
+    s.between_run = 0.004;
     struct gate *g = gate_create(kind, &s, 0);
     if (sides_gate(&sides, g, err)) gate_close(&g);
     return g;
@@ -229,13 +225,9 @@ static void a_metric_that_nobody_has(void **state) {
                  {"flops", GATE_AUTO, "'flops' has no better direction"},
                  {"flops", GATE_LOWER, NULL}};
     for (size_t i = 0; i < 3; i++) {
-        const struct gate_settings s = {.metric = cases[i].metric,
-                                        .rows = "",
-                                        .direction = cases[i].direction,
-                                        .tolerance = 0.01,
-                                        .detect = 0.05,
-                                        .alpha = 0.005,
-                                        .rounds = 40};
+        struct gate_settings s = gate_defaults();
+        s.metric = cases[i].metric;
+        s.direction = cases[i].direction;
         struct gate *g = gate_create(GATE_STORED, &s, 0);
         assert_int_equal(sides_gate(&sides, g, &err), cases[i].sentence ? ERR_INPUT : 0);
         if (cases[i].sentence) assert_non_null(strstr(err.text, cases[i].sentence));
@@ -400,8 +392,7 @@ static struct gate *with_history(size_t runs, int days, struct err *err) {
     }
     struct sides sides = two(files, a, b);
     sides.history = history, sides.n_history = runs;
-    const struct gate_settings s = {
-        .metric = "", .rows = "", .tolerance = 0.01, .detect = 0.05, .alpha = 0.005, .rounds = 40};
+    const struct gate_settings s = gate_defaults();
     struct gate *g = gate_create(GATE_STORED, &s, 0);
     assert_int_equal(sides_gate(&sides, g, err), 0);
     tables_close(&a);
