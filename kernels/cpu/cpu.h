@@ -16,6 +16,7 @@ enum {
     BLOCK_ROWS = 288, /* most rows of x in one piece of a matrix product */
     BLOCK_K = 1024,   /* most columns in one, about */
     GROUP_PANELS = 4, /* panels done together */
+    MOST_GROUP = 16, /* the same of products in tiles of pairs or codes, whose rows come from far */
     CHUNK =
         64, /* positions of a cache that attention handles at once; chunks start at its multiples */
     QUERY_ROWS = 96,        /* query rows (rows x grouped heads) of one piece of attention, about */

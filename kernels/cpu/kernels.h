@@ -45,7 +45,7 @@ struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
     int64_t ahead_panel, ahead_step; /* bytes */
 };
 
-enum { PAIR_PANELS = 5 };
+enum { PAIR_PANELS = 17 };
 
 struct pairs { /* c (m, 16 n_panels) = x (m, k) * panels^T, x and panels of bf16 */
     float *c;

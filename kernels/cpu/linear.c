@@ -11,14 +11,15 @@ enum {
     STREAM_AHEAD = 1024, /* bytes of each of the panels that are streamed together */
 };
 
-_Static_assert((int)UP_COLS <= (int)PAIR_PANELS * PANEL, "what multiply_pairs takes");
+_Static_assert((int)MOST_COLS <= (int)PAIR_PANELS * PANEL, "what multiply_pairs takes");
+_Static_assert(MOST_GROUP % 2 == 0 && GROUP_PANELS % 2 == 0, "rows of sums are odd lines");
 
 int64_t cpu_linear_wide(const struct step_bounds *b) {
     const int64_t rows = b->n_row < BLOCK_ROWS ? b->n_row : BLOCK_ROWS;
     int64_t widest = (int64_t)b->n_q * b->d_h;
     if (b->d_model > widest) widest = b->d_model;
     if (b->d_ff > widest) widest = b->d_ff;
-    return b->activation == DT_F32 ? 0 : rows * widest;
+    return b->activation == DT_F32 ? 0 : rows * (widest + PANEL); /* spread_rows adds a line */
 }
 
 void cpu_linear_blocks(struct cpu *cpu, int64_t l2_bytes) {
@@ -30,7 +31,7 @@ void cpu_linear_blocks(struct cpu *cpu, int64_t l2_bytes) {
 }
 
 int64_t cpu_linear_scratch(void) {
-    return BLOCK_ROWS * SCRATCH_COLS + GROUP_PANELS * BLOCK_K * PANEL;
+    return 2 * BLOCK_ROWS * MOST_COLS + GROUP_PANELS * BLOCK_K * PANEL;
 }
 
 /* Blocks of columns. They begin where a panel can be entered: at a group of several, else at a
@@ -157,7 +158,7 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
 static void multiply_floats(const struct product *job, int32_t r0, int32_t m, int64_t first,
                             int n_panels, float *acc, int64_t ldc, float *wide) {
     const struct cpu_weight *w = job->w;
-    float by[UP_COLS];
+    float by[MOST_COLS];
     sums(job, cpu_row(&job->x, r0), m, first, n_panels, acc, ldc, wide);
     if (w->scales == NULL || w->n_groups > 1) return;
     cpu_weight_scales(w, first, n_panels, by);
@@ -187,29 +188,38 @@ static void put(const struct product *job, int64_t r, int64_t c, const float *fr
         (char *)cpu_row(&job->y, r) + c * (dtype_bits(job->y.type) / 8), from, n);
 }
 
+/* Whole panels of one part without a bias go straight to y; of tiles of pairs, which come back to
+   their sums, only those of few rows, since y's rows may share sets of a cache. */
+static bool goes_straight(const struct product *job, int32_t m, int64_t end) {
+    return job->w->n_parts == 1 && job->bias == NULL && end * PANEL <= job->n &&
+           job->y.type == DT_F32 && (job->group == GROUP_PANELS || m <= PANEL);
+}
+
 /* Panels first ... first + n - 1 for rows r0 ... r0 + m - 1. */
 static void plain_group(const struct product *job, int32_t r0, int32_t m, int64_t first, int n,
                         float *acc) {
     const struct cpu_weight *w = job->w;
-    float *wide = acc + BLOCK_ROWS * SCRATCH_COLS;
-    /* Whole panels of one part without a bias go straight to y. */
-    if (w->n_parts == 1 && job->bias == NULL && (first + n) * PANEL <= job->n &&
-        job->y.type == DT_F32) {
+    const int64_t ld = SUM_COLS(job);
+    float *wide = acc + 2 * BLOCK_ROWS * ld;
+    if (goes_straight(job, m, first + n)) {
         job->multiply(job, r0, m, first, n, (float *)cpu_row(&job->y, r0) + first * PANEL,
                       job->y.stride, wide);
         return;
     }
-    job->multiply(job, r0, m, first, n, acc, GATE_COLS, wide);
-    int part = 0;
-    for (int p = 0; p < n; p++) {
-        while (first + p >= w->part_panel[part + 1]) part++;
+    job->multiply(job, r0, m, first, n, acc, ld, wide);
+    int64_t p = 0;
+    for (int part = 0; p < n; part++) {
+        const int64_t most = w->part_panel[part + 1] - first, end = most < n ? most : n;
+        if (end <= p) continue;
         const int64_t row = w->part_row[part] + (first + p - w->part_panel[part]) * PANEL;
-        const int64_t left = w->part_row[part + 1] - row, count = left < PANEL ? left : PANEL;
+        const int64_t left = w->part_row[part + 1] - row, room = (end - p) * PANEL;
+        const int64_t count = left < room ? left : room;
         for (int32_t i = 0; i < m; i++) {
-            float *sum = acc + i * GATE_COLS + p * PANEL;
+            float *sum = acc + i * ld + p * PANEL;
             if (job->bias != NULL) job->cpu->kernels->add(sum, sum, job->bias + row, count);
             put(job, r0 + i, row, sum, count);
         }
+        p = end;
     }
 }
 
@@ -219,12 +229,13 @@ static void swiglu_group(const struct product *job, int32_t r0, int32_t m, int64
                   count = left < n * PANEL ? left : n * PANEL;
     const int64_t place = job->up + column, shift = place % PANEL;
     const int n_up = (int)((shift + count + PANEL - 1) / PANEL);
-    float *up = acc + BLOCK_ROWS * GATE_COLS, *wide = acc + BLOCK_ROWS * SCRATCH_COLS;
-    job->multiply(job, r0, m, first, n, acc, GATE_COLS, wide);
-    job->multiply(job, r0, m, place / PANEL, n_up, up, UP_COLS, wide);
+    const int64_t ld = SUM_COLS(job);
+    float *up = acc + BLOCK_ROWS * ld, *wide = up + BLOCK_ROWS * ld;
+    job->multiply(job, r0, m, first, n, acc, ld, wide);
+    job->multiply(job, r0, m, place / PANEL, n_up, up, ld, wide);
     for (int32_t i = 0; i < m; i++) {
-        float *gate = acc + i * GATE_COLS;
-        job->cpu->kernels->swiglu(gate, gate, up + i * UP_COLS + shift, count);
+        float *gate = acc + i * ld;
+        job->cpu->kernels->swiglu(gate, gate, up + i * ld + shift, count);
         put(job, r0 + i, column, gate, count);
     }
 }
@@ -239,7 +250,7 @@ void cpu_linear_panels(void *ctx, int64_t begin, int64_t end, int thread) {
         const int32_t r1 = (int32_t)(job->m * (block + 1) / job->n_blocks);
         int64_t n = end - item;
         if (n > job->n_panels - first) n = job->n_panels - first;
-        if (n > GROUP_PANELS) n = GROUP_PANELS;
+        if (n > job->group) n = job->group;
         if (job->up > 0)
             swiglu_group(job, r0, r1 - r0, first, (int)n, acc);
         else
@@ -252,7 +263,7 @@ void cpu_linear_panels(void *ctx, int64_t begin, int64_t end, int thread) {
 struct widening {
     const struct cpu *cpu;
     const struct tensor *x;
-    int64_t first;
+    int64_t first, row_bytes;
 };
 
 static void widen_rows(void *ctx, int64_t begin, int64_t end, int thread) {
@@ -270,25 +281,51 @@ static void product_run(struct product *job) {
     /* Serial when a dispatch would cost more than it saves. */
     const int64_t macs = job->m * job->w->head.rows * job->w->head.cols;
     const int64_t items = job->n_blocks * job->n_panels;
-    pool_run(cpu->pool, items, GROUP_PANELS, macs < 16384 ? items : 1, cpu_linear_panels, job);
+    pool_run(cpu->pool, items, job->group, macs < 16384 ? items : 1, cpu_linear_panels, job);
 }
 
-/* By pieces of rows that are widened once for all panels. */
-static void wide_product(struct product *job, const struct tensor *x) {
+/* The same with the rows as they are, but apart by an odd number of lines. */
+static void spread_rows(void *ctx, int64_t begin, int64_t end, int thread) {
+    const struct widening *job = ctx;
+    const int64_t bytes = job->x->cols * (dtype_bits(job->x->type) / 8);
+    (void)thread;
+    for (int64_t r = begin; r < end; r++)
+        memcpy((char *)job->cpu->wide + r * job->row_bytes, cpu_row(job->x, job->first + r),
+               (size_t)bytes);
+}
+
+/* By pieces of rows that are made anew once for all panels. */
+static void wide_product(struct product *job, const struct tensor *x, pool_fn *make,
+                         enum dtype type, int64_t stride) {
     struct cpu *cpu = job->cpu;
     const int32_t rows = job->m;
-    const int64_t k = x->cols, most = k > 0 ? cpu->wide_floats / k : rows;
+    const int64_t k = x->cols, row_bytes = stride * (dtype_bits(type) / 8);
+    const int64_t most = k > 0 ? cpu->wide_floats * (int64_t)sizeof(float) / row_bytes : rows + 1;
     struct tensor *y = &job->y;
     if (!cpu_expects(cpu, most > 0, "linear: activations other than planned")) return;
-    job->x = (struct tensor){.data = cpu->wide, .type = DT_F32, .stride = k};
-    for (int32_t r = 0; r < rows; r += job->m) {
-        job->m = rows - r < most ? rows - r : (int32_t)most;
-        struct widening widening = {cpu, x, r};
+    job->x = (struct tensor){.data = cpu->wide, .type = type, .stride = stride};
+    const int64_t n = (rows + most - 1) / most; /* even pieces */
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t r = (int32_t)(rows * i / n);
+        job->m = (int32_t)(rows * (i + 1) / n) - r;
+        struct widening widening = {cpu, x, r, row_bytes};
         const int64_t grain = 1 + 4096 / (k + 1);
-        pool_run(cpu->pool, job->m, grain, job->m * k < 16384 ? job->m : 1, widen_rows, &widening);
+        pool_run(cpu->pool, job->m, grain, job->m * k < 16384 ? job->m : 1, make, &widening);
         product_run(job);
         y->data = cpu_row(y, job->m);
     }
+}
+
+/* Rows for tiles: more than one whose stride is an even number of lines share the sets of a cache,
+   and each of their lines is read from the next one as often as there are panels. */
+static void pair_product(struct product *job, const struct tensor *x) {
+    enum { LINE_PAIRS = 32 };
+    const int64_t lines = (x->cols + LINE_PAIRS - 1) / LINE_PAIRS;
+    const bool apart = x->stride % (2 * LINE_PAIRS) == LINE_PAIRS;
+    if (job->m == 1 || apart)
+        product_run(job);
+    else
+        wide_product(job, x, spread_rows, DT_BF16, (lines | 1) * LINE_PAIRS);
 }
 
 void cpu_linear(struct device *device, struct tensor *y, const struct tensor *x,
@@ -311,14 +348,17 @@ void cpu_linear(struct device *device, struct tensor *y, const struct tensor *x,
                           .y = *y,
                           .bias = bias,
                           .m = x->rows,
+                          .group = pairs ? MOST_GROUP : GROUP_PANELS,
                           .n = n,
                           .n_panels = swiglu ? (n + PANEL - 1) / PANEL : w->n_panels,
                           .up = swiglu ? cpu_weight_place(w, n) : 0};
     if (job.m == 0 || n == 0) return;
     if (weight->input == DT_I8)
         cpu_linear_codes(&job);
-    else if (x->type == DT_F32 || pairs)
+    else if (pairs)
+        pair_product(&job, x);
+    else if (x->type == DT_F32)
         product_run(&job);
     else
-        wide_product(&job, x);
+        wide_product(&job, x, widen_rows, DT_F32, x->cols);
 }

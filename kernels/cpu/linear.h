@@ -7,11 +7,10 @@
 
 /* The scratch of a thread: rows of x times a group of panels, and for SwiGLU the matching group of
    `up`, which may begin inside a panel and then reaches into one more. */
-enum {
-    GATE_COLS = GROUP_PANELS * PANEL,
-    UP_COLS = GATE_COLS + PANEL,
-    SCRATCH_COLS = GATE_COLS + UP_COLS
-};
+enum { MOST_COLS = (MOST_GROUP + 1) * PANEL };
+
+/* From row to row of it: an odd number of lines, so that rows do not share sets of a cache. */
+#define SUM_COLS(job) ((int64_t)((job)->group + 1) * PANEL)
 
 struct product {
     struct cpu *cpu;
@@ -23,6 +22,7 @@ struct product {
     struct tensor x, y; /* m rows */
     const float *bias;
     int32_t m, n_blocks; /* rows, and pieces of them */
+    int group;           /* most panels of one call of multiply but for one more, of `up` */
     int64_t n_panels;    /* panels with results: those of the gate for SwiGLU */
     int64_t n, up;       /* columns of y; SwiGLU: the place of the first row of `up`, or 0 */
 };

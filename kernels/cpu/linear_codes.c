@@ -21,7 +21,7 @@ static int64_t row_words(const struct cpu_weight *w) { return w->panel_bytes / L
 
 static int64_t row_bytes(const struct cpu *cpu, const struct cpu_weight *w) {
     const int64_t bytes = row_words(w) * cpu->codes->word_bytes[w->head.type];
-    return (bytes + LINE - 1) / LINE * LINE;
+    return ((bytes + LINE - 1) / LINE | 1) * LINE; /* odd: rows do not share sets of a cache */
 }
 
 /* ---- room ---- */
@@ -140,7 +140,7 @@ static void sums(const struct product *job, int32_t r0, int32_t m, int64_t first
 static void multiply_codes(const struct product *job, int32_t r0, int32_t m, int64_t first,
                            int n_panels, float *acc, int64_t ldc, float *wide) {
     const struct cpu_weight *w = job->w;
-    float by[UP_COLS];
+    float by[MOST_COLS];
     (void)wide;
     sums(job, r0, m, first, n_panels, acc, ldc);
     if (w->n_groups == 1) cpu_weight_scales(w, first, n_panels, by);
@@ -159,13 +159,14 @@ void cpu_linear_codes(struct product *job) {
     in->start = (int32_t *)(in->words + BLOCK_ROWS * row_bytes(job->cpu, w));
     in->scales = (float *)(in->start + BLOCK_ROWS * w->n_groups);
     job->multiply = multiply_codes;
+    job->group = job->cpu->codes->panels;
     job->n_blocks = 1;
     for (int32_t at = 0; at < rows; at += job->m) {
         job->m = rows - at < BLOCK_ROWS ? rows - at : BLOCK_ROWS;
         const int64_t macs = job->m * w->head.rows * w->head.cols;
         const int64_t values = job->m * w->head.cols, grain = 1 + 4096 / (w->head.cols + 1);
         pool_run(job->cpu->pool, job->m, grain, values < 1 << 15 ? job->m : 1, make_inputs, job);
-        pool_run(job->cpu->pool, job->n_panels, GROUP_PANELS, macs < 16384 ? job->n_panels : 1,
+        pool_run(job->cpu->pool, job->n_panels, job->group, macs < 16384 ? job->n_panels : 1,
                  cpu_linear_panels, job);
         job->x.data = cpu_row(&job->x, job->m);
         job->y.data = cpu_row(&job->y, job->m);

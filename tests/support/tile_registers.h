@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tile registers of AMX in memory, in place of kernels/cpu/amx/tiles.inc: after Intel's Software
-   Developer's Manual, volume 2 (LDTILECFG, TILELOADD, TILESTORED, TILEZERO, TDPBF16PS, TDPBSSD). What the
-   manual makes a fault ends the program. */
+/* The tile registers of AMX in memory, in place of kernels/cpu/amx/tiles.inc: after Intel's
+   Software Developer's Manual, volume 2 (LDTILECFG, TILELOADD, TILESTORED, TILEZERO, TDPBF16PS,
+   TDPBSSD). What the manual makes a fault ends the program. */
 #ifndef TESTS_SUPPORT_TILE_REGISTERS_H
 #define TESTS_SUPPORT_TILE_REGISTERS_H
 #include <math.h>
@@ -65,6 +65,8 @@ static inline void tile_store(int t, void *to, int64_t stride) {
         memcpy((char *)to + r * stride, tiles.data[t][r], tiles.config.row_bytes[t]);
 }
 
+static inline void touch_line(const char *line) { (void)*(const volatile char *)line; }
+
 static inline void tile_zero(int t) {
     tiles_rows(t);
     memset(tiles.data[t], 0, sizeof tiles.data[t]);
@@ -87,7 +89,9 @@ static inline float tiles_f32(const void *from) {
 }
 
 /* Subnormal numbers are zero, with their sign. */
-static inline float tiles_flush(float v) { return fpclassify(v) == FP_SUBNORMAL ? copysignf(0, v) : v; }
+static inline float tiles_flush(float v) {
+    return fpclassify(v) == FP_SUBNORMAL ? copysignf(0, v) : v;
+}
 
 static inline float tiles_half(const unsigned char *pair, int half) {
     uint16_t bits;

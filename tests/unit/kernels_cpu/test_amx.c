@@ -114,7 +114,7 @@ static void products_of_all_shapes_are_exact_on_whole_numbers(void **state) {
     static const int64_t cols[] = {0,  1,  2,  3,   31,  32,  33,  63,       64,
                                    65, 96, 97, 511, 512, 513, 545, MOST_COLS};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (int n_panels = 1; n_panels <= PAIR_PANELS; n_panels++)
+        for (int n_panels = 1; n_panels <= PAIR_PANELS; n_panels += n_panels < 5 ? 1 : 6)
             for (size_t j = 0; j < sizeof cols / sizeof *cols; j++)
                 if (cols[j] < 200 || n_panels % 2 == 1) product_of(rows[i], n_panels, cols[j]);
 }

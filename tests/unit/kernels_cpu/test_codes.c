@@ -15,7 +15,7 @@
 #include "kernels/cpu/cpu.h"
 #include "tests/support/op_amx.h"
 
-enum { MOST_PANELS = 5, MOST_ROWS = 32, GUARD = 0x7fc12345 };
+enum { MOST_PANELS = 5, MOST_ROWS = 67, GUARD = 0x7fc12345 };
 static const struct cpu_code_kernels *sets[CODE_SETS];
 static int n_sets;
 static uint64_t key, draw;
@@ -187,11 +187,17 @@ static void rows_of_tiles_and_ends_of_ranges(void **state) {
         const int n = n_sets;
         memcpy(all, sets, sizeof all);
         sets[0] = all[k], n_sets = 1;
-        for (int m = 3; m <= all[k]->rows; m++)
+        for (int m = 3; m <= all[k]->rows && m <= 36; m++)
             for (int t = 0; t < 2; t++)
                 for (int p = 1; p <= MOST_PANELS; p++) {
                     tiles_of(t ? DT_I4 : DT_I8, m, p, 70, p % 2 ? 32 : 0, false);
                     tiles_of(t ? DT_I4 : DT_I8, m, p, 70, p % 2 ? 32 : 0, true);
+                }
+        for (int t = 0; t < 2 && all[k]->rows >= MOST_ROWS; t++) /* and several blocks of k */
+            for (int m = 16; m <= MOST_ROWS; m += 17)
+                for (int group = 0; group <= 2100; group += 1050) {
+                    tiles_of(t ? DT_I4 : DT_I8, m, 3, 2203, group, false);
+                    tiles_of(t ? DT_I4 : DT_I8, m, 3, 2203, group ? 1024 : 0, true);
                 }
         memcpy(sets, all, sizeof all);
         n_sets = n;
