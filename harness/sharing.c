@@ -131,7 +131,7 @@ void sharing_place(const struct sharing_store *s, const struct device *device, c
         shared += (double)s->held[i].bytes;
         hash += random_mix(snapshot_place(s->pieces, s->held[i].at));
     }
-    if (!all)
+    if (!all && !s->n)
         snprintf(place, 17, "none");
     else if (shared < NEARLY * (double)all)
         snprintf(place, 17, "private");

@@ -15,7 +15,8 @@ const struct sharing *sharing_of(struct sharing_store *);
    packed under it is not packed again. Without a name bytes are shared where they are equal. */
 void sharing_model(struct sharing_store *, uint64_t weights_key);
 /* What the live weights of this device lie on, the same for two workers exactly if their pages are:
-   "none" without weights, "private" where not nearly all are shared, else a hash. */
+   "private" where not nearly all are shared, else a hash; without weights the same of other data
+   that is only read, "none" without any. */
 void sharing_place(const struct sharing_store *, const struct device *, char place[17]);
 
 #endif

@@ -145,8 +145,10 @@ static int need_device(struct worker *w, const struct point *point, struct err *
     close_device(w);
     w->device_key = key;
     int code = device_open(&w->device, point->device, point->device_params, err);
-    if (!code && w->weights) w->device->sharing = sharing_of(w->weights);
-    return code;
+    if (code || !w->weights) return code;
+    w->device->sharing = sharing_of(w->weights);
+    if (w->device->kind->stay) w->device->kind->stay(w->device);
+    return 0;
 }
 
 /* Weights that this point does not use must not be in its memory, whatever came before it. */

@@ -112,6 +112,9 @@ struct device_kind {
     void (*download)(struct device *, void *to, const void *from, size_t bytes); /* synchronises */
     int64_t (*now)(struct device *); /* DEV_VIRTUAL_CLOCK only, else NULL */
     void (*evict)(struct device *);  /* makes caches cold; optional */
+    /* From here on threads keep the CPUs that they have, whoever takes these: the other side of a
+       comparison has the same ones. Optional. */
+    void (*stay)(struct device *);
     int (*sync)(struct device *,
                 struct err *); /* waits; the first failure since the last sync (and clears it) */
     /* Virtual devices: tells the cost of the next execution (flops, bytes), since no op runs for
@@ -154,9 +157,9 @@ void device_close(struct device **);
 void *device_alloc(struct device *, size_t bytes, enum memory_class,
                    const char *what);      /* tracked; NULL: out of memory */
 void device_free(struct device *, void *); /* NULL is safe */
-/* For kind->pack, on devices whose memory is the host's. The first gives bytes that were packed
-   already, tracked, or NULL. The second moves what is packed now to a shared place, where there is
-   one, and returns where it lies from then on: it is only to be read. */
+/* Only for memory that the host can read (DEV_HOST_MEMORY). The first, for kind->pack, gives bytes
+   that were packed already, tracked, or NULL. The second moves what is there now to a shared place,
+   where there is one, and returns where it lies from then on: it is only to be read. */
 void *device_packed(struct device *, size_t bytes, enum memory_class, const char *what);
 void *device_share(struct device *, void *, size_t bytes, enum memory_class, const char *what);
 int64_t device_now(struct device *); /* kind->now or the host clock */

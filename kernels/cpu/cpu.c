@@ -98,6 +98,8 @@ static int cpu_open(struct device **device, const void *params, struct err *err)
     return 0;
 }
 
+static void cpu_stay(struct device *device) { pool_stay(cpu_of(device)->pool); }
+
 static void free_workspace(struct cpu *cpu) {
     struct device *device = &cpu->base;
     device_free(device, cpu->scratch);
@@ -324,5 +326,6 @@ const struct device_kind device_cpu = {
     .upload = cpu_transfer,
     .download = cpu_transfer,
     .evict = cpu_evict,
+    .stay = cpu_stay,
     .sync = cpu_sync,
 };

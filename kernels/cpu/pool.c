@@ -63,7 +63,7 @@ struct worker {
 
 struct pool {
     int n;
-    bool pinned;
+    bool pinned, stays;
     int64_t
         spin_ns; /* SPIN_NS, or 0 where threads share CPUs: who spins keeps another from working */
     struct worker *workers; /* (n), [0] is the caller */
@@ -207,6 +207,8 @@ static void publish(struct pool *pool) {
     if (atomic_load(&pool->sleepers) > 0) futex_wake(&pool->epoch, pool->n);
 }
 
+void pool_stay(struct pool *pool) { pool->stays = true; }
+
 static int64_t times_preempted(void) {
     struct rusage usage = {0};
     getrusage(RUSAGE_THREAD, &usage);
@@ -217,7 +219,7 @@ static int64_t times_preempted(void) {
  * up itself. */
 static void leave_taken_cpu(struct pool *pool) {
     const int64_t now = clock_ns(), window = now - pool->window_began;
-    if (!pool->pinned || window < WINDOW_NS) return;
+    if (!pool->pinned || pool->stays || window < WINDOW_NS) return;
     const int64_t before = pool->preempted;
     pool->window_began = now;
     pool->preempted = times_preempted();

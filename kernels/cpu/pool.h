@@ -19,6 +19,7 @@ int pool_create(struct pool **, int n, const int *cpus, struct err *);
 void pool_close(
     struct pool **); /* ends the threads; the caller may run again where it might before */
 int pool_threads(const struct pool *);
+void pool_stay(struct pool *); /* each thread keeps its CPU, even one that others have taken */
 
 /* Runs n items (< 2^31) and returns when all are done. Each thread starts in its own n-th part of
    the items (so that a part stays in its caches from job to job), takes at most `grain` items at

@@ -271,7 +271,8 @@ static void work_a_little(void *ctx, int64_t begin, int64_t end, int thread) {
     while (clock_ns() < until) {}
 }
 
-/* When others have taken the caller's CPU, it moves to another of the pool's own. */
+/* When others have taken the caller's CPU, it moves to another of the pool's own; never where it
+ * was told to stay. */
 static void the_caller_leaves_a_cpu_that_is_taken(void **state) {
     (void)state;
     cpu_set_t allowed, one;
@@ -288,6 +289,13 @@ static void the_caller_leaves_a_cpu_that_is_taken(void **state) {
     assert_int_equal(pthread_setaffinity_np(thread, sizeof one, &one), 0);
     struct pool *pool = NULL;
     struct err err = {0};
+    assert_int_equal(pool_create(&pool, 2, cpus, &err), 0);
+    pool_stay(pool);
+    for (const int64_t stay = clock_ns() + 500000000; clock_ns() < stay;) {
+        pool_run(pool, 16, 1, 0, work_a_little, NULL);
+        assert_int_equal(sched_getcpu(), cpus[0]);
+    }
+    pool_close(&pool);
     assert_int_equal(pool_create(&pool, 2, cpus, &err), 0);
     const int64_t until = clock_ns() + 20000000000;
     bool moved = false;
