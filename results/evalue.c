@@ -133,13 +133,30 @@ size_t evalue_rounds_for(double effect, double ln_bound, double power, size_t mo
     return lo;
 }
 
+static bool reaches(const struct evalue *e, size_t n, double theta, double ln_bound) {
+    const struct evalue later = {n, e->mean, e->s};
+    return evalue_ln(&later, theta) >= ln_bound;
+}
+
+/* With mean and s as they are, evidence below the bound falls for some rounds at most and then only
+ * rises: halving finds where it gets there. */
 size_t evalue_rounds_until(const struct evalue *e, double theta, int side, double ln_bound,
                            size_t most) {
-    struct evalue later = *e;
-    if (!((e->mean - theta) * side > 0)) return 0;
-    for (later.n = e->n < EVALUE_LEAST ? EVALUE_LEAST : e->n; later.n <= most; later.n++)
-        if (evalue_ln(&later, theta) >= ln_bound) return later.n;
-    return 0;
+    size_t lo = e->n < EVALUE_LEAST ? EVALUE_LEAST : e->n, hi = lo;
+    if (lo > most || !((e->mean - theta) * side > 0)) return 0;
+    while (!reaches(e, hi, theta, ln_bound)) {
+        if (hi == most) return 0;
+        lo = hi + 1;
+        hi = hi < most / 2 ? 2 * hi : most;
+    }
+    while (lo < hi) {
+        const size_t n = lo + (hi - lo) / 2;
+        if (reaches(e, n, theta, ln_bound))
+            hi = n;
+        else
+            lo = n + 1;
+    }
+    return hi;
 }
 
 double evalue_binomial_upper(int64_t k, int64_t n, double p) {

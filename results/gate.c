@@ -56,7 +56,7 @@ struct gate *gate_create(enum gate_kind kind, const struct gate_settings *settin
     g->settings.metric = arena_text(g->arena, settings->metric);
     g->settings.rows = arena_text(g->arena, settings->rows);
     g->repeats = repeats;
-    g->geometric = NAN;
+    g->geometric = g->factor_bound = (double)NAN;
     return g;
 }
 
@@ -419,8 +419,11 @@ static void judge_all(struct gate *g, double bound, double factor) {
 
 void gate_judge(struct gate *g) {
     const double bound = gate_ln_bound(g);
-    const double factor =
-        g->kind == GATE_LIVE ? evalue_detectable((size_t)g->settings.rounds, bound, GATE_POWER) : 0;
+    if (g->kind == GATE_LIVE && !(g->factor_bound >= bound && g->factor_bound <= bound)) {
+        g->factor = evalue_detectable((size_t)g->settings.rounds, bound, GATE_POWER);
+        g->factor_bound = bound;
+    }
+    const double factor = g->factor;
     double sum = 0;
     g->n_geometric = 0;
     for (size_t i = 0; i < g->n_rows; i++) {

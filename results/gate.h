@@ -114,6 +114,7 @@ struct gate {
     size_t n_geometric;
     const char **notes; /* (n_notes) sentences below the table */
     size_t n_notes, cap_notes;
+    double factor, factor_bound; /* what gate_judge found last, and for which bound: it is dear */
 };
 struct gate *gate_create(enum gate_kind, const struct gate_settings *, int repeats);
 void gate_close(struct gate **);

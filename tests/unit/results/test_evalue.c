@@ -115,6 +115,23 @@ static void too_few_rounds_cannot_decide(void **state) {
     assert_int_equal(evalue_rounds_until(&four, 0, 1, bound, 4), 0);
 }
 
+/* The first of all rounds, one after the other. */
+static void rounds_until_is_the_first_that_reaches(void **state) {
+    (void)state;
+    const double bounds[] = {log(100), evalue_ln_bound(0.005, 21), evalue_ln_bound(1e-6, 101)};
+    for (int i = 0; i < 300; i++) {
+        const struct evalue e = {(size_t)(i % 37), pow(10, i / 100.0 - 2) * 0.03, 0.03};
+        const double bound = bounds[i % 3];
+        const size_t most = i % 2 ? 50000 : 40;
+        size_t first = 0;
+        for (size_t n = e.n < 4 ? 4 : e.n; n <= most && !first; n++) {
+            const struct evalue later = {n, e.mean, e.s};
+            if (evalue_ln(&later, 0) >= bound) first = n;
+        }
+        assert_int_equal(evalue_rounds_until(&e, 0, 1, bound, most), first);
+    }
+}
+
 /* A value leaves the interval exactly where its evidence reaches the bound. */
 static void interval_is_the_test(void **state) {
     (void)state;
@@ -200,6 +217,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_values),
         cmocka_unit_test(detectable_with_twenty_rows),
+        cmocka_unit_test(rounds_until_is_the_first_that_reaches),
         cmocka_unit_test(interval_is_the_test),
         cmocka_unit_test(too_few_rounds_cannot_decide),
         cmocka_unit_test(no_spread),
