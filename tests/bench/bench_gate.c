@@ -5,6 +5,7 @@
      judge  GATES SEED TOLERANCE ONE ALL FILE...   ONE, ALL: relative slowdown put on one row or on
                                                    all of them
      spread FILE...
+     peers  GATES LAG SLOWDOWN FILE...             rules of others on the same samples
      bound  EVENTS TRIALS                          of Clopper and Pearson, at 95 % */
 #include <inttypes.h>
 #include <math.h>
@@ -20,9 +21,10 @@
 #include "results/calibration.h"
 #include "results/evalue.h"
 #include "results/pairs.h"
+#include "results/stats.h"
 #include "results/store.h"
 
-enum { ROWS = 20, SETS_MOST = 32 };
+enum { ROWS = 20, SETS_MOST = 32, REPETITIONS = 9 };
 
 static void fail(const struct err *err) {
     fprintf(stderr, "bench_gate: %s\n", err->text);
@@ -246,6 +248,98 @@ static int spread(int argc, char **argv) {
     return 0;
 }
 
+/* --- what others would have said --- */
+
+struct samples { /* of one side in one round: ns of each turn, in the order taken */
+    double *ns;
+    size_t n;
+};
+static void keep(struct samples *s, double ns) {
+    s->ns = must_realloc(s->ns, (s->n + 1) * sizeof *s->ns);
+    s->ns[s->n++] = ns;
+}
+
+/* Means of so many parts of a visit, as a program reports that repeats itself; how many there are.
+ */
+static size_t repetitions(const struct samples *s, double factor, double out[REPETITIONS]) {
+    const size_t n = s->n < REPETITIONS ? s->n : REPETITIONS;
+    for (size_t i = 0; i < n; i++) {
+        const size_t begin = s->n * i / n, end = s->n * (i + 1) / n;
+        out[i] = 0;
+        for (size_t k = begin; k < end; k++) out[i] += factor * s->ns[k] / (double)(end - begin);
+    }
+    return n;
+}
+
+/* Two-sided Mann-Whitney U at 5 % by its normal approximation with correction for continuity, as
+   SciPy's mannwhitneyu has it, which Google Benchmark's compare.py asks: whether b is significant
+   and greater. */
+static bool u_test(const double *a, size_t n, const double *b, size_t m) {
+    const double size = (double)(n * m), mean = size / 2;
+    double u = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < m; k++) u += b[k] > a[i] ? 1 : b[k] < a[i] ? 0 : 0.5;
+    const double z = (u - mean - 0.5) / sqrt(size * (double)(n + m + 1) / 12);
+    return z > 0 && erfc(z / sqrt(2)) < 0.05;
+}
+
+static bool five_percent(const double *a, size_t n, const double *b, size_t m) {
+    return stats_mean(b, m) > 1.05 * stats_mean(a, n);
+}
+
+/* Old is side a of a round, new side b of the LAG-th round after it: 0 is in turns with it, 1 some
+   seconds later, as programs are mostly compared. */
+static int peers(int argc, char **argv) {
+    struct tables *tables = read_all(argv + 3, argc - 3);
+    const struct table *points = tables_peek(tables, "points"),
+                       *quads = tables_peek(tables, "quads");
+    const size_t kinds = (size_t)table_rows(points) / 2, lag = (size_t)integer(argv[1]);
+    const double factor = 1 + strtod(argv[2], NULL);
+    size_t rounds = 0;
+    for (int64_t q = 0; q < table_rows(quads); q++)
+        rounds = (size_t)table_int(quads, q, "round") >= rounds
+                     ? (size_t)table_int(quads, q, "round") + 1
+                     : rounds;
+    struct samples *all = must_alloc((kinds * rounds * 2 + 1) * sizeof *all);
+    memset(all, 0, (kinds * rounds * 2 + 1) * sizeof *all);
+    for (int64_t q = 0; q < table_rows(quads); q++) {
+        const size_t at =
+            (size_t)table_int(quads, q, "a") * rounds + (size_t)table_int(quads, q, "round");
+        keep(&all[2 * at], table_real(quads, q, "a1"));
+        keep(&all[2 * at], table_real(quads, q, "a2"));
+        keep(&all[2 * at + 1], table_real(quads, q, "b1"));
+        keep(&all[2 * at + 1], table_real(quads, q, "b2"));
+    }
+    int64_t by_row[2] = {0}, by_gate[2] = {0}, rows = 0;
+    const int64_t gates = integer(argv[0]);
+    const uint64_t key = random_key(1, 0x9ee5);
+    uint64_t at = 0;
+    for (int64_t g = 0; g < gates; g++) {
+        bool any[2] = {false, false};
+        for (size_t i = 0; i < ROWS; i++) {
+            const size_t round = random_below(key, at++, (uint32_t)rounds), kind = i % kinds;
+            const bool swapped = random_at(key, at++) >> 63;
+            const struct samples *from = all + 2 * kind * rounds;
+            double old[REPETITIONS], new[REPETITIONS];
+            const size_t n = repetitions(&from[2 * round + swapped], 1, old);
+            const size_t m =
+                repetitions(&from[2 * ((round + lag) % rounds) + !swapped], factor, new);
+            const bool said[2] = {u_test(old, n, new, m), n && m && five_percent(old, n, new, m)};
+            for (int k = 0; k < 2; k++) by_row[k] += said[k], any[k] = any[k] || said[k];
+            rows++;
+        }
+        for (int k = 0; k < 2; k++) by_gate[k] += any[k];
+    }
+    printf("{\"rows\": %" PRId64 ", \"gates\": %" PRId64 ", \"u_rows\": %" PRId64
+           ", \"u_gates\": %" PRId64 ", \"plain_rows\": %" PRId64 ", \"plain_gates\": %" PRId64
+           "}\n",
+           rows, gates, by_row[0], by_gate[0], by_row[1], by_gate[1]);
+    for (size_t i = 0; i < 2 * kinds * rounds; i++) free(all[i].ns);
+    free(all);
+    tables_close(&tables);
+    return 0;
+}
+
 static int bound(int argc, char **argv) {
     double lo, hi;
     (void)argc;
@@ -259,8 +353,11 @@ int main(int argc, char **argv) {
         const char *name;
         int least;
         int (*run)(int, char **);
-    } parts[] = {
-        {"record", 5, record}, {"judge", 6, judge}, {"spread", 1, spread}, {"bound", 2, bound}};
+    } parts[] = {{"record", 5, record},
+                 {"judge", 6, judge},
+                 {"spread", 1, spread},
+                 {"peers", 4, peers},
+                 {"bound", 2, bound}};
     for (size_t i = 0; argc > 1 && i < sizeof parts / sizeof *parts; i++)
         if (!strcmp(argv[1], parts[i].name) && argc - 2 >= parts[i].least)
             return parts[i].run(argc - 2, argv + 2);
