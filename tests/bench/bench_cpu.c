@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Micro-benchmark of the CPU device: its ceilings, and the ops of a 0.5B decoder as shares of them.
-   Not a test: prints numbers for a person. Usage: bench_cpu [isa [threads [layers]]] */
+   Not a test: prints numbers for a person. Usage: bench_cpu [isa [threads [layers [weights
+   [activations]]]]], types of which are f32 or bf16 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ struct model {
     struct kv kv;
     struct step step;
     double weight_bytes, flops_per_row;
+    enum dtype activation;
 };
 
 static void row(void *ctx, int64_t r, float *out) {
@@ -76,7 +78,7 @@ static void *room(struct model *m, int64_t bytes) {
 static void make(struct model *m, int n_layers, enum dtype type) {
     struct err err = {0};
     struct step_bounds bounds = {BATCH, MOST_ROWS, BATCH, MOST_ROWS, CONTEXT, N_Q,
-                                 N_KV,  D_H,       D,     D_FF,      VOCAB,   DT_F32};
+                                 N_KV,  D_H,       D,     D_FF,      VOCAB,   m->activation};
     if (m->device->kind->plan(m->device, &bounds, &err)) fail(&err);
     m->n_layers = n_layers;
     m->layers = must_alloc((size_t)n_layers * sizeof *m->layers);
@@ -127,9 +129,9 @@ static void set_step(struct model *m, int batch, int q, int last) {
     s->q_begin[batch] = batch * q;
 }
 
-static struct tensor rows_of(float *data, int rows, int cols) {
-    return (struct tensor){
-        .data = data, .type = DT_F32, .rows = rows, .cols = cols, .stride = cols};
+static struct tensor rows_of(const struct model *m, float *data, int rows, int cols) {
+    const enum dtype type = data == m->logits || data == m->x ? DT_F32 : m->activation;
+    return (struct tensor){.data = data, .type = type, .rows = rows, .cols = cols, .stride = cols};
 }
 
 enum { T_EMBED, T_NORM, T_QKV, T_ROPE, T_ATT, T_O, T_GATE_UP, T_DOWN, T_HEAD, T_SELECT, N_TIMES };
@@ -141,12 +143,13 @@ static void forward(struct model *m, int64_t *times) {
     struct device *d = m->device;
     const struct ops *ops = d->ops;
     const int n = m->step.n_row;
-    struct tensor x = rows_of(m->x, n, D), norm = rows_of(m->norm, n, D), q = rows_of(m->q, n, D),
-                  att = rows_of(m->att, n, D), ff = rows_of(m->ff, n, D_FF),
-                  qkv = rows_of(m->qkv, n, (N_Q + 2 * N_KV) * D_H),
-                  out = rows_of(m->norm, m->step.n_out, D),
-                  gathered = rows_of(m->q, m->step.n_out, D),
-                  logits = rows_of(m->logits, m->step.n_out, VOCAB);
+    struct tensor x = rows_of(m, m->x, n, D), norm = rows_of(m, m->norm, n, D),
+                  q = rows_of(m, m->q, n, D), att = rows_of(m, m->att, n, D),
+                  ff = rows_of(m, m->ff, n, D_FF),
+                  qkv = rows_of(m, m->qkv, n, (N_Q + 2 * N_KV) * D_H),
+                  out = rows_of(m, m->norm, m->step.n_out, D),
+                  gathered = rows_of(m, m->x, m->step.n_out, D),
+                  logits = rows_of(m, m->logits, m->step.n_out, VOCAB);
     const struct rope rope = {.base = 1e6f};
     const struct sampler greedy = {.end_id = -1};
     int64_t t = times != NULL ? clock_ns() : 0;
@@ -194,8 +197,8 @@ static double read_rate(struct model *m, const char *buffer) {
 }
 
 static double peak_rate(struct model *m) {
-    const int64_t flops = (int64_t)1 << 31, t = clock_ns();
-    m->device->ops->fma_peak(m->device, DT_F32, flops);
+    const int64_t flops = (int64_t)1 << (m->activation == DT_F32 ? 31 : 34), t = clock_ns();
+    m->device->ops->fma_peak(m->device, m->activation, flops);
     return (double)flops / (double)(clock_ns() - t);
 }
 
@@ -252,6 +255,7 @@ int main(int argc, char **argv) {
     kind->describe(m.device, &facts);
     for (size_t i = 0; i < facts.n; i++)
         printf("%s = %s %s\n", facts.items[i].key, facts.items[i].value, facts.items[i].unit);
+    m.activation = argc > 5 && strcmp(argv[5], "bf16") == 0 ? DT_BF16 : DT_F32;
     char *buffer = room(&m, READ_BYTES), *other = room(&m, READ_BYTES);
     memset(buffer, 1, READ_BYTES);
     for (int i = 0; i < 3; i++) {
