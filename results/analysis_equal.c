@@ -154,7 +154,7 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
                         NULL};
     if (tally.compared) f.verdict = tally.wrong ? "failed" : "ok";
     /* else there is no one value */
-    bool one = given || (*p->with ? tally.compared == 1 : firsts.n < 2);
+    bool one = !given && (*p->with ? tally.compared == 1 : firsts.n < 2);
     if (tally.compared && !tally.wrong && one) f.value = value;
     if (!tally.compared)
         analysis_found(ts, &f, "not compared: %lld rows lack a value, the others are too few",

@@ -141,7 +141,7 @@ const struct column store_schema[] = {
     I("marks", "sample", "", "order of the sample within the visit"),
     I("marks", "mark", "", "index of the workload's mark; -1 - phase where a phase begins"),
     I("marks", "who", "", "sequence or request"),
-    I("marks", "n", "", "tokens committed"),
+    I("marks", "n", "", "tokens committed; 0: the intended arrival of who"),
     I("marks", "t_ns", "ns", "since the execution began"),
 
     I("values", "visit", "", "index of the visit"),

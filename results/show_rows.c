@@ -248,13 +248,20 @@ static void phases_of(const struct group *g, struct phase_names *p) {
 }
 
 /* One token an execution: its TTFT is the time again. */
-static void add_tokens(struct group *g) {
+static void add_tokens(struct group *g, int priority) {
     bool several = false;
     for (int64_t r = 0; r < g->rows && !several; r++)
         several = summary_row(g->ts, g->point[r], "itl") >= 0;
     if (!several) return;
-    add_metric(g, "ttft", "ttft", PRIORITY_TOKEN, false);
-    add_metric(g, "itl", "itl", PRIORITY_TOKEN, false);
+    add_metric(g, "ttft", "ttft", priority, false);
+    add_metric(g, "itl", "itl", priority, false);
+}
+
+/* Whether requests come and go: then what each of them saw is what is asked for. */
+static bool serves(const struct phase_names *p) {
+    for (int i = 0; i < p->n; i++)
+        if (!strcmp(p->name[i], "wait")) return true;
+    return false;
 }
 
 /* Whether any row spent its time in more than one phase; else a phase is the whole time again. */
@@ -326,7 +333,8 @@ static void add_times(struct group *g, bool one_number) {
     for (int i = 0; i < phases.n; i++) {
         snprintf(name, sizeof name, "%.80s_rate", phases.name[i]);
         snprintf(head, sizeof head, "%.80s", rates > 1 ? phases.name[i] : "");
-        if (add_metric(g, name, head, PRIORITY_RATE, false)) last = phases.name[i];
+        if (add_metric(g, name, head, serves(&phases) ? PRIORITY_PHASE : PRIORITY_RATE, false))
+            last = phases.name[i];
     }
     if (!strcmp(g->workload, "ceiling")) return;
     if (one_number && last) {
@@ -337,13 +345,17 @@ static void add_times(struct group *g, bool one_number) {
                   PRIORITY_GAIN);
     }
     if (one_number) add_ratio(g, "time", "latency \xc3\x97", PRIORITY_LATENCY);
-    add_tokens(g);
+    add_tokens(g, serves(&phases) ? PRIORITY_RATE : PRIORITY_TOKEN);
 }
 
 /* What the workload itself reports, in the order of its declaration. */
 static void add_values(struct group *g, bool alone) {
     const struct table *t = tables_peek(g->ts, "metrics");
-    int priority = alone ? PRIORITY_VALUE_ALONE : PRIORITY_VALUE;
+    struct phase_names phases;
+    phases_of(g, &phases);
+    int priority = alone             ? PRIORITY_VALUE_ALONE
+                   : serves(&phases) ? PRIORITY_WITNESS - 1
+                                     : PRIORITY_VALUE;
     for (int64_t i = 0; i < table_rows(t); i++) {
         if (strcmp(table_text(t, i, "workload"), g->workload)) continue;
         const char *name = table_text(t, i, "name");
@@ -359,7 +371,7 @@ static void group_columns(struct group *g) {
     add_times(g, numeric);
     bool timed = g->grid->n > before;
     if (!timed) { /* simulated: tokens have times, the row has none */
-        add_tokens(g);
+        add_tokens(g, PRIORITY_TOKEN);
     }
     add_values(g, !timed);
     add_share(g, "mbu", "MBU", PRIORITY_MBU);

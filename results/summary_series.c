@@ -235,7 +235,7 @@ bool series_phase(const struct summary_index *x, int64_t point, int64_t phase, s
 
 struct stream { /* of one execution: who, and what it has committed */
     int64_t who, generation;
-    double first, last; /* ns */
+    double arrival, first, last; /* ns */
     int64_t tokens;
 };
 struct streams { /* open addressing, emptied by raising the generation */
@@ -269,21 +269,26 @@ static struct stream *stream_of(struct streams *s, int64_t who) {
     return found;
 }
 
-/* One execution. A step that commits several tokens gives each its share of the step; those of the
-   first step beyond the first token come with it, at once. So TTFT and all ITL add up to E2E. */
+/* One execution. Times of who came later than its beginning count from a mark of no tokens. A step
+   that commits several tokens gives each its share of the step; those of the first step beyond the
+   first token come with it, at once. So TTFT and all ITL add up to E2E. */
 static void tokens_of_execution(struct streams *all, const struct mark_columns *m, int64_t i,
                                 int64_t end, struct series out[N_TOKEN_METRICS]) {
     all->generation++;
     all->used = 0;
     for (; i < end; i++) {
-        if (m->mark[i] != 0 || m->n[i] < 1 || m->n[i] > 1 << 20) continue;
+        if (m->mark[i] != 0 || m->n[i] < 0 || m->n[i] > 1 << 20) continue;
         struct stream *s = stream_of(all, m->who[i]);
         double t = (double)m->t[i];
+        if (!m->n[i]) {
+            if (!s->tokens) s->arrival = t;
+            continue;
+        }
         int64_t others = m->n[i];
         double each = s->tokens ? (t - s->last) / (double)others : 0;
         if (!s->tokens) {
             s->first = t;
-            series_add(&out[TOKEN_TTFT], t / 1e6);
+            series_add(&out[TOKEN_TTFT], (t - s->arrival) / 1e6);
             others--;
         }
         for (int64_t k = 0; k < others; k++) series_add(&out[TOKEN_ITL], each / 1e6);
@@ -292,8 +297,8 @@ static void tokens_of_execution(struct streams *all, const struct mark_columns *
     }
     for (size_t k = 0; k < all->cap; k++) {
         const struct stream *s = &all->slot[k];
-        if (s->generation != all->generation) continue;
-        series_add(&out[TOKEN_E2E], s->last / 1e6);
+        if (s->generation != all->generation || !s->tokens) continue;
+        series_add(&out[TOKEN_E2E], (s->last - s->arrival) / 1e6);
         series_add(&out[TOKEN_N_OUT], (double)s->tokens);
         if (s->tokens > 1)
             series_add(&out[TOKEN_TPOT], (s->last - s->first) / (double)(s->tokens - 1) / 1e6);

@@ -79,6 +79,10 @@ void run_phase(struct run *,
                int phase); /* NVTX range, allocator phase and ledger phase in one call */
 void run_mark(struct run *, int mark, int32_t who,
               int32_t n); /* who: sequence or request; n: tokens committed */
+/* The request `who` was meant to come at at_ns, whenever it was looked at: the times of its tokens
+ * (mark 0) count from there, and not from the beginning of the execution. Before its first token.
+ */
+void run_arrived(struct run *, int32_t who, int64_t at_ns);
 void run_fail(struct run *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* this execution is no sample */
 /* prepare and report only: a flag of this visit, with its reason. */

@@ -55,13 +55,17 @@ void run_wait(struct run *run, int64_t until_ns) {
     while (run_now(run) < until_ns) continue;
 }
 
-static void record(struct run *run, int mark, int32_t who, int32_t n) {
+static void record_at(struct run *run, int64_t t_ns, int mark, int32_t who, int32_t n) {
     if (run->n_marks == run->most_marks) {
         run->lost_marks++;
         return;
     }
     run->marks[run->n_marks++] =
-        (struct mark_record){.t_ns = run_now(run), .mark = mark, .who = who, .n = n};
+        (struct mark_record){.t_ns = t_ns, .mark = mark, .who = who, .n = n};
+}
+
+static void record(struct run *run, int mark, int32_t who, int32_t n) {
+    record_at(run, run_now(run), mark, who, n);
 }
 
 static void open_phase(struct run *run, int phase) {
@@ -88,6 +92,8 @@ void run_mark(struct run *run, int mark, int32_t who, int32_t n) {
     settle(run);
     record(run, mark, who, n);
 }
+
+void run_arrived(struct run *run, int32_t who, int64_t at_ns) { record_at(run, at_ns, 0, who, 0); }
 
 void run_fail(struct run *run, const char *fmt, ...) {
     if (run->failed) return; /* the first reason is the cause, later ones its consequences */

@@ -222,6 +222,26 @@ static void token_metrics(void **state) {
     tables_close(&ts);
 }
 
+/* Who came later is timed from when it was meant to come; who got nothing is not timed. */
+static void tokens_count_from_arrival(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    int64_t p = add_point(ts, "serving", 0, 0), v = add_visit(ts, p, 0, "ok");
+    add_phase(ts, p, 0, "prefill", "token", 10, true);
+    static const int64_t marks[][3] = {{1, 0, 3}, {1, 1, 5}, {2, 0, 1}, {3, 0, 2},
+                                       {2, 1, 9}, {1, 0, 8}, {1, 1, 11}}; /* 1 was preempted at 8 */
+    add_sample(ts, v, 0, 20000000, 1);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        add_mark(ts, v, 0, 0, marks[i][0], marks[i][1], marks[i][2] * 1000000);
+    compute(ts);
+    near(GET(p, "ttft", "n"), 2);
+    near(GET(p, "ttft", "mean"), (2 + 8) / 2.0);
+    near(GET(p, "e2e", "mean"), (8 + 8) / 2.0);
+    near(GET(p, "itl", "mean"), 6);
+    near(GET(p, "n_out", "mean"), 1.5);
+    tables_close(&ts);
+}
+
 /* What a simulated execution marks counts without a sample beside it. */
 static void tokens_without_samples(void **state) {
     (void)state;
@@ -586,6 +606,7 @@ int main(void) {
         cmocka_unit_test(failed_samples_do_not_count),
         cmocka_unit_test(twice_is_once),
         cmocka_unit_test(no_ttft_without_prefill),
+        cmocka_unit_test(tokens_count_from_arrival),
         cmocka_unit_test(beyond_by_chance),
         cmocka_unit_test(broken_indices),
     };

@@ -49,6 +49,23 @@ static void marks_keep_order_and_bounds(void **state) {
     run_end(&run);
 }
 
+static void arrivals_are_where_they_were_meant(void **state) {
+    struct mark_record marks[2];
+    struct run run = make(ref, one, marks, 2);
+    (void)state;
+    run_begin(&run, device_now(ref));
+    run_arrived(&run, 7, 123456789);
+    run_mark(&run, 0, 7, 1);
+    run_arrived(&run, 8, 5); /* no room: counted */
+    run_end(&run);
+    assert_int_equal(marks[0].t_ns, 123456789);
+    assert_int_equal(marks[0].n, 0);
+    assert_int_equal(marks[0].mark, 0);
+    assert_int_equal(marks[0].who, 7);
+    assert_int_equal(marks[1].n, 1);
+    assert_int_equal(run.lost_marks, 1);
+}
+
 static void phases_reach_tracker_and_ranges(void **state) {
     struct mark_record marks[4];
     const struct range_event *events;
@@ -202,6 +219,7 @@ static void values_replace_and_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(marks_keep_order_and_bounds),
+                                       cmocka_unit_test(arrivals_are_where_they_were_meant),
                                        cmocka_unit_test(phases_reach_tracker_and_ranges),
                                        cmocka_unit_test(first_failure_stays),
                                        cmocka_unit_test(a_mark_waits_for_the_device),

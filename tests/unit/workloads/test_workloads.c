@@ -78,7 +78,12 @@ static void each_workload_everywhere(void **state) {
                  {"attention", "batch=2 context=11 rotate=20kB"},
                  {"attention", "tokens=20 rotate=0"},
                  {"step", "context=9"},
-                 {"step", "batch=3 context=9 split=whole"}};
+                 {"step", "batch=3 context=9 split=whole"},
+                 {"batching", "requests=20"},
+                 {"serving", "requests=7 output=4 most=9 prompt=[5,3,8] slots=3"},
+                 {"serving", "requests=7 output=4 most=9 prompt=[5,3] slots=3 policy=static"},
+                 {"serving", "requests=7 output=4 most=9 slots=3 prefill=apart prefill_batch=2"},
+                 {"serving", "requests=5 output=4 most=9 slots=2 arrival=poisson step=10us"}};
     (void)state;
     struct model_config config = tiny("bf16");
     for (int d = 0; d < DEVICES; d++) {
@@ -219,9 +224,10 @@ static void spoiled_results_are_wrong(void **state) {
         const char *name, *settings;
     } cases[] = {{"generate", "prompt=7 tokens=9"},
                  {"decode", "batch=2 context=9 steps=3"},
-                 {"prefill", "tokens=12 batch=2"}};
+                 {"prefill", "tokens=12 batch=2"},
+                 {"serving", "requests=4 prompt=7 output=9 law=fixed slots=2"}};
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         struct model_config config = tiny("f32");
         struct drive drive;
         struct err err = {0};
@@ -390,7 +396,12 @@ static void checks_refuse(void **state) {
                  {"attention", "tokens=9 context=8"},
                  {"attention", "batch=65536 tokens=1048576"},
                  {"gemm", "m=16777216 n=1048576"},
-                 {"step", "batch=4096 context=16777216"}};
+                 {"step", "batch=4096 context=16777216"},
+                 {"batching", "lengths=[4,0]"},
+                 {"serving", "arrival=given times=[5,4]"},
+                 {"serving", "pool=4"},
+                 {"serving", "slots=4096 prompt=65536 requests=255"},
+                 {"serving", "requests=100000 most=65536 law=fixed output=60000"}};
     (void)state;
     struct model_config config = tiny("bf16");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -420,7 +431,8 @@ static void every_failing_allocation(void **state) {
                  {"generate", "prompt=2 tokens=2"},
                  {"gemm", "m=2 matrix=mlp rotate=50kB"},
                  {"attention", "context=4 rotate=0"},
-                 {"step", "context=3"}};
+                 {"step", "context=3"},
+                 {"serving", "requests=3 output=2 most=3 slots=2"}};
     (void)state;
     struct device_kind kind = *devices[0]->kind;
     real_kind = devices[0]->kind;
