@@ -24,7 +24,10 @@
 #include "results/stats.h"
 #include "results/store.h"
 
-enum { ROWS = 20, SETS_MOST = 32, REPETITIONS = 9 };
+enum { ROWS = 20, KINDS_MOST = ROWS, SETS_MOST = 32, REPETITIONS = 9 };
+
+/* Of a normal's standard deviation over its median absolute deviation. */
+#define NORMAL 1.4826
 
 static void fail(const struct err *err) {
     fprintf(stderr, "bench_gate: %s\n", err->text);
@@ -117,6 +120,7 @@ struct tally {
     int64_t verdicts[N_GATE_VERDICTS]; /* of rows */
     int64_t all[N_GATE_VERDICTS];      /* of the lines over all rows */
     int64_t gates, red, found, others, rounds, exits[6];
+    int64_t slowed[KINDS_MOST], seen[KINDS_MOST]; /* by kind of the row that was slowed */
 };
 struct draw {
     const struct gate *recorded;
@@ -168,13 +172,13 @@ static struct gate *draw_gate(struct draw *d, size_t *slowed) {
     return g;
 }
 
-static void count(struct tally *t, const struct gate *g, size_t slowed) {
+static void count(struct tally *t, const struct gate *g, size_t slowed, size_t kinds) {
     size_t rounds = 0;
     bool others = false;
     for (size_t i = 0; i < g->n_rows; i++) {
         const bool slower = g->rows[i].verdict == GATE_SLOWER;
         t->verdicts[g->rows[i].verdict]++;
-        if (i == slowed) t->found += slower;
+        if (i == slowed) t->slowed[i % kinds]++, t->seen[i % kinds] += slower, t->found += slower;
         others = others || (slower && i != slowed);
         rounds = g->rows[i].n > rounds ? g->rows[i].n : rounds;
     }
@@ -197,7 +201,7 @@ static int judge(int argc, char **argv) {
     struct arena *arena = arena_create();
     struct tables *tables = read_all(argv + 5, argc - 5);
     struct gate_settings settings;
-    struct tally t = {{0}, {0}, 0, 0, 0, 0, 0, {0}};
+    struct tally t = {.gates = 0};
     pairs_settings(tables, &settings, arena);
     struct gate *recorded = pairs_gate(tables, &settings);
     settings.tolerance = strtod(argv[2], NULL);
@@ -212,7 +216,7 @@ static int judge(int argc, char **argv) {
     for (int64_t gates = integer(argv[0]); recorded_rounds && t.gates < gates;) {
         size_t slowed;
         struct gate *g = draw_gate(&d, &slowed);
-        count(&t, g, slowed);
+        count(&t, g, slowed, recorded->n_rows);
         gate_close(&g);
     }
     printf("{\"recorded\": %zu, \"gates\": %" PRId64 ", \"rows\": %d, \"red\": %" PRId64
@@ -220,7 +224,11 @@ static int judge(int argc, char **argv) {
            recorded_rounds, t.gates, ROWS, t.red, t.found, t.others, t.rounds);
     list("verdicts", t.verdicts);
     list("all", t.all);
-    printf(", \"exit5\": %" PRId64 "}\n", t.exits[5]);
+    printf(", \"exit5\": %" PRId64 ", \"kinds\": {", t.exits[5]);
+    for (size_t i = 0; i < recorded->n_rows && i < KINDS_MOST; i++)
+        printf("%s\"%s\": [%" PRId64 ", %" PRId64 "]", i ? ", " : "", recorded->rows[i].name,
+               t.seen[i], t.slowed[i]);
+    printf("}}\n");
     gate_close(&recorded);
     tables_close(&tables);
     arena_close(&arena);
@@ -237,11 +245,21 @@ static int spread(int argc, char **argv) {
     struct err err = {0};
     pairs_settings(tables, &settings, arena);
     if (calibration_of((const struct tables *const *)&tables, 1, &settings, &c, &err)) fail(&err);
+    struct gate *g = pairs_gate(tables, &settings);
     printf("{\"rows\": [");
-    for (size_t i = 0; i < c.n; i++)
-        printf("%s{\"name\": \"%s\", \"pairs\": %zu, \"s\": %.6g, \"workers\": %.6g}",
-               i ? ", " : "", c.rows[i].name, c.rows[i].rounds, c.rows[i].s, c.rows[i].workers);
+    for (size_t i = 0; i < c.n; i++) {
+        const struct gate_row *r = &g->rows[i];
+        double *y = must_alloc((r->n + 1) * sizeof *y);
+        size_t n = 0;
+        for (size_t k = 0; k < r->n; k++)
+            if (!isnan(r->y[k])) y[n++] = r->y[k];
+        printf(
+            "%s{\"name\": \"%s\", \"pairs\": %zu, \"s\": %.6g, \"workers\": %.6g, \"usual\": %.6g}",
+            i ? ", " : "", r->name, n, c.rows[i].s, c.rows[i].workers, NORMAL * stats_mad(y, n));
+        free(y);
+    }
     printf("]}\n");
+    gate_close(&g);
     calibration_free(&c);
     tables_close(&tables);
     arena_close(&arena);

@@ -132,6 +132,9 @@ def part_resample(bench, gate, out):
             found = tally["found"] if one else tally["all"]["slower"]
             print(f"  {what:13} found          {of(gate, found, gates)}"
                   + (f"; another row 'slower' in {tally['others']}" if one else ""))
+            if one:
+                kinds = [f"{kind} {seen / n:.0%}" for kind, (seen, n) in tally["kinds"].items() if n]
+                print("    of " + ", ".join(kinds))
 
 
 def slower(row):
@@ -147,8 +150,8 @@ def part_live(bench, gate, out):
         for k in range(scaled(gates)):
             target = out / f"{name}-{k:03}.h5"
             seed = f"measure.seed={k + 1}"
-            said = measure(target, lambda part, seed=seed: [bench, "ab", HERE / protocol, "--b", settings, "--set", seed,
-                                                            "-q", "-f", "json", "-o", part])
+            said = measure(target, lambda part, seed=seed: [bench, "ab", HERE / protocol, "--b", settings, "-q",
+                                                            "--set", seed, "-f", "json", "-o", part])
             if said:
                 target.with_suffix(".json").write_text(json.dumps({"seconds": said[1], **json.loads(said[0])}))
         gates = [json.loads(path.read_text()) for path in sorted(out.glob(f"{name}-[0-9][0-9][0-9].json"))]
@@ -165,8 +168,8 @@ def part_live(bench, gate, out):
         print(f"{what:13} 'slower' {of(gate, found, len(gates))}  {goals[what]}"
               + (f"; others 'slower' in {others}" if what.startswith("one") else ""))
         print("  rows " + ", ".join(f"{rows.count(v) / len(rows):.1%} {v}" for v in sorted(set(rows)))
-              + f"; {sum(seconds) / len(gates):.0f} s a gate (goal 60 where nothing changed), at most {max(seconds):.0f} "
-              "(goal 90)")
+              + f"; {sum(seconds) / len(gates):.0f} s a gate (goal 60 where nothing changed), at most "
+              f"{max(seconds):.0f} (goal 90)")
 
 
 def part_private(bench, gate, out):
@@ -180,8 +183,9 @@ def part_private(bench, gate, out):
 def part_spread(bench, gate, out):
     for name in ("record", "loaded", "private"):
         for row in ask(gate, "spread", *files(out, name))["rows"] if files(out, name) else []:
-            print(f"{name:8} {row['name']:12} {row['pairs']:4} pairs: a round's ratio {row['s']:.2%}, of it between "
-                  f"workers {row['workers']:.2%}" + ("  goal 0.5 %" if name == "record" else ""))
+            print(f"{name:8} {row['name']:12} {row['pairs']:4} pairs: a round's ratio {row['s']:.2%}, by its median "
+                  f"deviation {row['usual']:.2%}; between workers {row['workers']:.2%}"
+                  + ("  goal 0.5 %" if name == "record" else ""))
 
 
 def part_peers(bench, gate, out):
@@ -191,8 +195,8 @@ def part_peers(bench, gate, out):
                 said = ask(gate, "peers", scaled(2000), lag, slowdown, *files(out, name))
                 share_of = {key: said[key] / said[key.split("_")[1]] for key in said if "_" in key}
                 print(f"{name:8} {how:18} {'+5 % on all' if slowdown else 'no change':11}: 'slower' by the U test of 9 "
-                      f"repetitions {share_of['u_rows']:.1%} of rows, {share_of['u_gates']:.1%} of gates of 20; by 5 % of "
-                      f"means {share_of['plain_rows']:.1%}, {share_of['plain_gates']:.1%}")
+                      f"repetitions {share_of['u_rows']:.1%} of rows, {share_of['u_gates']:.1%} of gates of 20; by 5 % "
+                      f"of means {share_of['plain_rows']:.1%}, {share_of['plain_gates']:.1%}")
 
 
 def main():
