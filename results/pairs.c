@@ -83,8 +83,10 @@ static void gather(const struct table *pairs, int64_t a, struct gathered *g) {
         g->b_ns += table_real(pairs, r, "b_ns");
         g->rounds++;
     }
-    /* A clock that falls in one round falls for both sides; one that is low in most is no basis. */
-    if (2 * throttled > g->rounds) join_words(&g->flags, "throttled", "");
+    /* A clock that falls in one round falls for both sides; one that is low in most is no basis,
+       which the first rounds cannot know: they would end the row. */
+    if (g->rounds >= EVALUE_LEAST && 2 * throttled > g->rounds)
+        join_words(&g->flags, "throttled", "");
     if (!g->any && table_rows(pairs)) g->state = "skipped";
 }
 

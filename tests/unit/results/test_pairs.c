@@ -115,6 +115,20 @@ static void test_throttled(void **state) {
         gate_close(&g);
         tables_close(&ts);
     }
+    struct tables *ts = tables_create(); /* the first rounds do not end a row */
+    add_point(ts, 0, "x");
+    add_point(ts, 1, "x");
+    for (int r = 0; r < 4; r++) {
+        struct gate *g = pairs_gate(ts, &settings);
+        assert_true(!r || (g->rows[0].verdict == GATE_UNDECIDED && gate_open(g, 0)));
+        gate_close(&g);
+        flags = "throttled";
+        add_pair(ts, 0, 1, r, r % 2 ? 0.001 : -0.001, "ok", "none");
+    }
+    struct gate *g = pairs_gate(ts, &settings);
+    assert_string_equal(gate_word(&g->rows[0]), "throttled");
+    gate_close(&g);
+    tables_close(&ts);
     flags = "disturbed disturbed";
 }
 
