@@ -39,11 +39,13 @@ static int compare_main(int argc, char **argv) {
     struct gate_files old = {0}, new = {0};
     struct gate_settings settings;
     struct gate *g = NULL;
-    const char *format, *across[128];
+    const char *format, *across[GATE_MOST_ACROSS];
+    size_t n_across = 0;
     int code = command_parse(&command_compare, argc, argv, &a);
     if (code) return code < 0 ? EXIT_OK : code;
     struct arena *arena = arena_create();
     if (gate_files_output(&a, &format, &err) || gate_files_sides(&a, &old, &new, &err) ||
+        gate_files_across(&a, &old, &new, across, &n_across, &err) ||
         gate_files_settings(&a, &old.items[0], &settings, arena, &err))
         goto fail;
     g = gate_create(GATE_COMPARE, &settings, 0);
@@ -52,7 +54,7 @@ static int compare_main(int argc, char **argv) {
                                 .new = new.items,
                                 .n_new = new.n,
                                 .across = across,
-                                .n_across = arguments_of(&a, "--across", across, 128),
+                                .n_across = n_across,
                                 .facts = gate_files_facts};
     if (gate_files_same(g, &old, &new, &err)) goto fail;
     say_runs(g, &old, &new);

@@ -99,8 +99,10 @@ static int judge(const struct arguments *a, const char *format, struct gate_file
     struct arena *arena = arena_create();
     struct gate_settings settings;
     struct gate *g = NULL;
-    const char *across[128];
+    const char *across[GATE_MOST_ACROSS];
+    size_t n_across = 0;
     int repeats = 0, code = attempt_of(a, &repeats, err);
+    if (!code) code = gate_files_across(a, old, new, across, &n_across, err);
     if (!code) code = gate_files_settings(a, &old->items[0], &settings, arena, err);
     if (code) goto out;
     if (argument(a, "--strict")) settings.strict = true;
@@ -112,7 +114,7 @@ static int judge(const struct arguments *a, const char *format, struct gate_file
                                 .history = history->items,
                                 .n_history = history->n,
                                 .across = across,
-                                .n_across = arguments_of(a, "--across", across, 128),
+                                .n_across = n_across,
                                 .facts = gate_files_facts};
     code = gate_files_same(g, old, new, err);
     gate_files_note(g, &old->items[0], &new->items[0]);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "harness/protocol.h"
 #include "harness/history_runs.h"
+#include "harness/output.h"
 #include "plots/plot.h"
 
 static const struct flag flags[] = {
@@ -42,7 +43,8 @@ static int history_main(int argc, char **argv) {
     struct gate_settings settings;
     struct runs_set set = {.arena = NULL};
     struct text out = {0};
-    const char *across[128];
+    const char *across[GATE_MOST_ACROSS];
+    size_t n_across = 0;
     int code = command_parse(&command_history, argc, argv, &a);
     if (code) return code < 0 ? EXIT_OK : code;
     if (!a.n_words) {
@@ -50,9 +52,10 @@ static int history_main(int argc, char **argv) {
         return EXIT_USAGE;
     }
     struct arena *arena = arena_create();
+    code = output_check_pictures(argument(&a, "--output"), &err);
     for (size_t i = 0; i < a.n_words && !code; i++) code = gate_files_add(&files, a.words[i], &err);
     if (!code) code = gate_files_settings(&a, &files.items[files.n - 1], &settings, arena, &err);
-    const size_t n_across = arguments_of(&a, "--across", across, 128);
+    if (!code) code = gate_files_across(&a, &files, NULL, across, &n_across, &err);
     if (!code)
         code =
             runs_read(&set, &files, &settings, across, n_across, argument(&a, "--accepted"), &err);

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "harness/command.h"
+#include "harness/output.h"
 #include "harness/protocol.h"
 #include "plots/plot.h"
 #include "results/store.h"
@@ -83,9 +84,7 @@ static int draw(const struct tables *tables, const struct arguments *a, struct e
     }
     const char *scripts = data_folder("plots");
     size_t n = strlen(file);
-    if (named && (!*named || named[strlen(named) - 1] == '/'))
-        return err_set(err, ERR_INPUT, "-o '%s' names no file: STEM.svg and STEM.png are written",
-                       named);
+    if (output_check_pictures(named, err)) return err->code;
     char *stem = must_text(named ? named : file);
     if (!named && n > 3 && !strcmp(file + n - 3, ".h5")) stem[n - 3] = 0;
     if (!named && strcmp(kind, plot_kinds(tables)[0])) add_kind(&stem, kind);

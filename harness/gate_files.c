@@ -19,10 +19,10 @@
 
 #define MOST_BYTES ((size_t)4 << 30)
 
-/* All that rounds are made from; no warm-ups, timelines or texts of the protocol. */
+/* All that rounds are made from; no warm-ups, timelines, quadruples or texts of the protocol. */
 static const char *const needed[] = {"meta",    "protocol", "environment", "points", "phases",
                                      "metrics", "visits",   "samples",     "marks",  "values",
-                                     "summary", "ceilings", NULL};
+                                     "summary", "ceilings", "pairs",       NULL};
 
 static int add_one(struct gate_files *f, const char *path, struct err *err) {
     struct tables *tables = NULL;
@@ -142,6 +142,36 @@ int gate_files_settings(const struct arguments *a, const struct sides_file *old,
         code = set_one(key, equals + 1 + strspn(equals + 1, " "), s, arena, err);
     }
     return code ? code : gate_check(s, 0, 0, err);
+}
+
+static bool fact_in(const struct gate_files *f, const char *name) {
+    for (size_t i = 0; f && i < f->n; i++)
+        if (sides_fact_known(f->items[i].tables, gate_files_facts, name)) return true;
+    return false;
+}
+
+static int unknown_fact(const struct gate_files *f, const char *name, struct err *err) {
+    struct names names = {0};
+    const struct table *t = tables_peek(f->items[0].tables, "environment");
+    for (int64_t i = 0; i < table_rows(t); i++) names_add(&names, table_text(t, i, "key"));
+    for (const struct sides_fact *s = gate_files_facts; s->key; s++) names_add(&names, s->key);
+    const char *near = names_nearest(&names, name);
+    const int code =
+        err_set(err, ERR_INPUT, "--across %.60s: none of the files has such a fact%s%s%s", name,
+                near ? "; did you mean '" : " (bench show --facts FILE)", near ? near : "",
+                near ? "'?" : "");
+    names_free(&names);
+    return code;
+}
+
+int gate_files_across(const struct arguments *args, const struct gate_files *a,
+                      const struct gate_files *b, const char *across[GATE_MOST_ACROSS], size_t *n,
+                      struct err *err) {
+    *n = arguments_of(args, "--across", across, GATE_MOST_ACROSS);
+    for (size_t i = 0; i < *n; i++)
+        if (!fact_in(a, across[i]) && !fact_in(b, across[i]))
+            return unknown_fact(a, across[i], err);
+    return 0;
 }
 
 static bool has_fact(const struct tables *ts, const char *key) {

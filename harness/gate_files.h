@@ -23,6 +23,12 @@ int gate_files_sides(const struct arguments *, struct gate_files *old, struct ga
    --metric, --rows and --set gate.KEY=VALUE. Texts live in the arena. */
 int gate_files_settings(const struct arguments *, const struct sides_file *old,
                         struct gate_settings *, struct arena *, struct err *);
+/* --across: facts that may differ. ERR_INPUT for one that no file of either list knows (b: NULL:
+   there is one list), since nothing would be compared across it. */
+enum { GATE_MOST_ACROSS = 128 };
+int gate_files_across(const struct arguments *, const struct gate_files *a,
+                      const struct gate_files *b, const char *across[GATE_MOST_ACROSS], size_t *n,
+                      struct err *);
 /* Says in a note where [gate] of a new file differs from the old one's. */
 void gate_files_note(struct gate *, const struct sides_file *old, const struct sides_file *new);
 /* Says so where the same result stands on both sides; ERR_INPUT where it stands twice on one, which

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "harness/old_program.h"
 #include "harness/pair_run.h"
 #include "results/pairs.h"
 #include "results/rows.h"

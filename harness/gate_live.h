@@ -20,12 +20,4 @@ int gate_live(const struct gate_live *, struct err *);
 /* --calibrate PROTOCOL [--sittings K], or FILE.h5 of one: what the rows can show here. */
 int gate_calibrate(const struct arguments *, struct err *);
 
-/* The program that made a result: this one (*binary NULL), or built from its revision in a folder
-   of its own, which old_program_free removes. ERR_INPUT: it is not at hand, and what would help. */
-struct old_program {
-    char *folder, *root, *binary;
-};
-int old_program_find(const struct tables *, struct old_program *, struct err *);
-void old_program_free(struct old_program *);
-
 #endif

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "results/pairs.h"
 #include "results/rows.h"
 #include "results/stats.h"
 
@@ -62,6 +63,13 @@ static double run_mean(const struct rounds *rounds, int64_t point, double *mean_
     return n > 0 ? sum / n : (double)NAN;
 }
 
+static void add_value(struct runs_row *r, size_t run, double value, double mean_log) {
+    if (isnan(value) || (r->n && r->run[r->n - 1] == run)) return; /* once a run */
+    r->value[r->n] = value;
+    r->log[r->n] = mean_log;
+    r->run[r->n++] = run;
+}
+
 static void add_run(struct builder *b, const struct sides_file *f, size_t run, size_t n_runs,
                     const char *where) {
     const struct table *points = tables_peek(f->tables, "points");
@@ -75,14 +83,46 @@ static void add_run(struct builder *b, const struct sides_file *f, size_t run, s
         r->name = arena_printf(b->set->arena, "%s%s%s", c, *c ? " " : "",
                                *label ? label : table_text(points, p, "workload"));
         const double mean = run_mean(&rounds, p, &mean_log);
-        const bool twice = r->n && r->run[r->n - 1] == run;
-        if (!rows_usable(f->tables, p) || isnan(mean) || twice) continue;
+        if (!rows_usable(f->tables, p) || isnan(mean)) continue;
         r->unit = arena_text(b->set->arena, rows_unit(f->tables, b->set->metric));
-        r->value[r->n] = mean;
-        r->log[r->n] = mean_log;
-        r->run[r->n++] = run;
+        add_value(r, run, mean, mean_log);
     }
     rounds_free(&rounds);
+}
+
+/* Of a comparison: each row's new over anchor, the mean over its rounds. */
+static void add_comparison(struct builder *b, const struct sides_file *f, size_t run, size_t n_runs,
+                           const char *where) {
+    struct gate_settings settings;
+    struct arena *arena = arena_create();
+    pairs_settings(f->tables, &settings, arena);
+    settings.rows = where;
+    struct gate *g = pairs_gate(f->tables, &settings);
+    for (size_t i = 0; i < g->n_rows; i++) {
+        const struct gate_row *row = &g->rows[i];
+        if (row->exact) continue;
+        struct runs_row *r = row_of(b, row->cell, n_runs);
+        double sum = 0, n = 0;
+        for (size_t k = 0; k < row->n && row->verdict != GATE_STATE; k++)
+            if (!isnan(row->y[k])) sum += row->y[k], n++;
+        r->name = arena_text(b->set->arena, row->name);
+        add_value(r, run, n > 0 ? exp(sum / n) : (double)NAN, sum / n);
+    }
+    gate_close(&g);
+    arena_close(&arena);
+}
+
+/* Whether a file is of the kind of the newest one; else why not. */
+static bool same_kind(const struct runs_set *s, const struct tables *ts, char *why, size_t size) {
+    const char *anchor = tables_meta(ts, "side_a");
+    if (!pairs_begun(ts) == !s->anchor && (!s->anchor || !strcmp(anchor, s->anchor))) return true;
+    if (!s->anchor)
+        snprintf(why, size, "a comparison of two sides");
+    else if (!pairs_begun(ts))
+        snprintf(why, size, "no comparison");
+    else
+        snprintf(why, size, "its side a is another: %.80s", anchor);
+    return false;
 }
 
 /* --- accepted steps --- */
@@ -138,22 +178,33 @@ int runs_read(struct runs_set *s, struct gate_files *f, const struct gate_settin
     s->runs = arena_alloc(s->arena, (f->n + 1) * sizeof *s->runs);
     const struct sides_file *newest = &f->items[f->n - 1];
     s->machine = arena_text(s->arena, rows_environment(newest->tables, "cpu.model"));
-    const enum better better = direction_of(newest->tables, s->metric, settings);
+    if (pairs_begun(newest->tables)) {
+        if (strcmp(s->metric, "time")) {
+            free(list);
+            return err_set(err, ERR_INPUT, "%s compares times in turns: there is no %.60s in it",
+                           newest->name, s->metric);
+        }
+        s->anchor = arena_text(s->arena, tables_meta(newest->tables, "side_a"));
+    }
+    const enum better better =
+        s->anchor ? BETTER_LOWER : direction_of(newest->tables, s->metric, settings);
     s->sign = better == BETTER_HIGHER ? -1 : 1;
     for (size_t i = 0; i < f->n; i++) {
-        if (!sides_comparable(newest->tables, f->items[i].tables, gate_files_facts, across,
-                              n_across, why, sizeof why)) {
+        const struct tables *ts = f->items[i].tables;
+        if (!same_kind(s, ts, why, sizeof why) ||
+            !sides_comparable(newest->tables, ts, gate_files_facts, across, n_across, why,
+                              sizeof why)) {
             char sentence[600];
             snprintf(sentence, sizeof sentence, "left out: %.200s (%s)", f->items[i].name, why);
             note(s, sentence);
             continue;
         }
-        s->runs[s->n_runs] =
-            (struct runs_run){arena_text(s->arena, f->items[i].name),
-                              arena_text(s->arena, tables_meta(f->items[i].tables, "created"))};
-        add_run(&b, &f->items[i], s->n_runs++, f->n, settings->rows);
+        s->runs[s->n_runs] = (struct runs_run){arena_text(s->arena, f->items[i].name),
+                                               arena_text(s->arena, tables_meta(ts, "created"))};
+        (s->anchor ? add_comparison : add_run)(&b, &f->items[i], s->n_runs++, f->n, settings->rows);
     }
     for (size_t i = 0; i < s->n_rows; i++) judge(s, &s->rows[i], list);
+    if (s->anchor) note(s, arena_printf(s->arena, "anchor: %s", s->anchor));
     free(list);
     if (better == BETTER_NONE)
         return err_set(err, ERR_INPUT,
@@ -237,7 +288,8 @@ void runs_text(const struct runs_set *s, struct text *out) {
         slower += runs_regressed(s, &s->rows[i]);
         if (s->rows[i].unit) unit = s->rows[i].unit;
     }
-    text_printf(out, "%s%s%s%s over %zu runs", s->metric, *unit ? ", " : "", unit, "", s->n_runs);
+    text_printf(out, "%s%s%s over %zu %s", s->metric, *unit ? ", " : "", unit, s->n_runs,
+                s->anchor ? "comparisons: new / anchor" : "runs");
     if (s->n_runs)
         text_printf(out, ", %.10s to %.10s", s->runs[0].created, s->runs[s->n_runs - 1].created);
     text_puts(out, "\n\n  row");

@@ -26,6 +26,7 @@ struct runs_row {
 struct runs_set {
     struct arena *arena;
     const char *metric, *machine; /* machine: of the newest run */
+    const char *anchor;           /* of comparisons: side a in words; NULL: of runs */
     double sign;                  /* +1: more is slower */
     double tolerance;
     struct runs_run *runs; /* (n_runs) by time */
@@ -36,7 +37,9 @@ struct runs_set {
     size_t n_notes;
 };
 /* Sorts the files by the time they were made, leaves out those that cannot be compared with the
-   newest (said in a note), and finds steps and drifts. accepted: a file with lines DAY, ROW (or *)
+   newest (said in a note), and finds steps and drifts. Where the newest is a comparison in turns
+   (bench ab --a-bin ANCHOR), the series is of comparisons with the same side a: new over anchor, in
+   which the machine's own changes cancel. accepted: a file with lines DAY, ROW (or *)
    and WHY with tabs between; NULL: none. */
 int runs_read(struct runs_set *, struct gate_files *, const struct gate_settings *,
               const char *const *across, size_t n_across, const char *accepted, struct err *);

@@ -11,7 +11,7 @@
    ("mixed" where cores differ), cpu.turbo, numa.nodes, memory.total_bytes, memory.limit_bytes (of
    the cgroup; "none"), memory.free_bytes, memory.huge_pages, cgroup.cpu_quota, kernel.release,
    virtual.hypervisor, clock.source, clock.resolution_ns (as the kernel states it), aslr; build.*
-   (version, revision, dirty, compiler, flags, type, digest), library.* versions. By the minute
+   (version, revision, dirty, compiler, flags, type, command, digest), library.* versions. By the minute
    change load.1min, memory.free_bytes and moment.*: throttles, temperature, quota_throttled,
    clock_step_ns and clock_cost_ns (measured). What the tree does not say, or says in a way that is
    not understood, is "unknown". root: "/" (tests give a made-up tree for /sys and /proc). No user

@@ -60,6 +60,7 @@ void machine_build_facts(struct facts *facts) {
     facts_set(facts, "build.compiler", BUILD_COMPILER, "", "build");
     facts_set(facts, "build.flags", BUILD_FLAGS, "", "build");
     facts_set(facts, "build.type", BUILD_TYPE, "", "build");
+    facts_set(facts, "build.command", BUILD_COMMAND, "", "build");
     facts_set(facts, "build.nvtx", range_built() ? "yes" : "no", "", "build");
     digest(facts);
     libraries(facts);

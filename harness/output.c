@@ -82,6 +82,28 @@ int output_check_document(const char *path, struct err *err) {
     return 0;
 }
 
+int output_check_pictures(const char *stem, struct err *err) {
+    static const char *const endings[] = {".svg", ".png"};
+    struct stat st;
+    int code = 0;
+    if (!stem) return 0;
+    const char *slash = strrchr(stem, '/'), *name = slash ? slash + 1 : stem;
+    if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+        return err_set(err, ERR_INPUT, "-o '%s' names no file: STEM.svg and STEM.png are written",
+                       stem);
+    if (!stat(stem, &st) && !S_ISREG(st.st_mode))
+        return err_set(err, ERR_INPUT, "-o '%s' is a %s: STEM.svg and STEM.png are written", stem,
+                       S_ISDIR(st.st_mode) ? "folder" : "device or pipe");
+    for (int i = 0; i < 2 && !code; i++) {
+        char *path = output_with(stem, endings[i]);
+        code = output_check_document(path, err);
+        if (!code && !stat(path, &st) && !S_ISREG(st.st_mode))
+            code = err_set(err, ERR_INPUT, "cannot write '%s': it is no file", path);
+        free(path);
+    }
+    return code;
+}
+
 int output_choose(const char *name, const char *asked, char **stem, struct err *err) {
     if (asked) {
         if (check_output(asked, err)) return err->code;

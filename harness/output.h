@@ -12,6 +12,9 @@ int output_choose(const char *name, const char *asked, char **stem, struct err *
 /* Before a document is made: ERR_INPUT where `path` is a folder or lies in none, or is a result or
    a journal, over which nothing is written. NULL and "-" are standard output. */
 int output_check_document(const char *path, struct err *);
+/* The same of STEM.svg and STEM.png; ERR_INPUT also where STEM itself names no file, as "x/", or is
+   a folder or a device. NULL: no picture is wanted. */
+int output_check_pictures(const char *stem, struct err *);
 char *output_with(const char *stem, const char *ending); /* malloc'ed: stem and ".h5" */
 
 #endif

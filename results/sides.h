@@ -33,6 +33,8 @@ int sides_gate(const struct sides *, struct gate *, struct err *);
    that differs, or --quick), for history. */
 bool sides_comparable(const struct tables *, const struct tables *, const struct sides_fact *,
                       const char *const *across, size_t n_across, char *why, size_t size);
+/* Whether a result or the rule above knows the fact, or any that begin with it ("cpu"). */
+bool sides_fact_known(const struct tables *, const struct sides_fact *, const char *name);
 /* Which way of a metric is better, as the file declares it; phases by the ends of their names. */
 enum better sides_better(const struct tables *, const char *metric);
 

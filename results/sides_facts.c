@@ -13,11 +13,12 @@ static bool is_prefix(const char *list, const char *key) {
     return !strncmp(list, key, n) && (!key[n] || key[n] == '.');
 }
 
-/* What belongs to the moment, or is what is being compared. */
+/* What belongs to the moment, or is what is being compared; of the command compiler, flags and type
+   are facts of their own. */
 static bool compared(const char *key) {
     static const char *const others[] = {"load",          "moment",         "memory.free_bytes",
                                          "build.version", "build.revision", "build.dirty",
-                                         "build.digest"};
+                                         "build.digest", "build.command"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (is_prefix(others[i], key)) return false;
     return true;
@@ -133,6 +134,15 @@ bool sides_comparable(const struct tables *a, const struct tables *b,
         return false;
     }
     return true;
+}
+
+bool sides_fact_known(const struct tables *ts, const struct sides_fact *facts, const char *name) {
+    const struct table *t = tables_peek(ts, "environment");
+    for (int64_t i = 0; i < table_rows(t); i++)
+        if (is_prefix(name, table_text(t, i, "key"))) return true;
+    for (const struct sides_fact *f = facts; f && f->key; f++)
+        if (is_prefix(name, f->key)) return true;
+    return false;
 }
 
 enum better sides_better(const struct tables *ts, const char *metric) {

@@ -102,6 +102,9 @@ def incomparable():
     run("seed.h5", "0, 1, 2", "", 6, "--set", "measure.seed=5")
     check(bench("gate", "old.h5", "seed.h5"), 4, "facts differ: measure.seed", "--across measure.seed")
     check(bench("gate", "old.h5", "seed.h5", "--across", "measure.seed"), 0)
+    for command in ("gate", "compare"):
+        check(bench(command, "old.h5", "seed.h5", "--across", "measure.sede"), 2, "did you mean 'measure.seed'?")
+        check(bench(command, "old.h5", "seed.h5", "--across", "measure"), 0)
 
 
 def bad_files():
@@ -244,6 +247,9 @@ def history():
     done = bench("history", "nightly", "--across", "measure.seed", "-o", "picture")
     if shutil.which("gnuplot"):
         assert (WORK / "picture.svg").stat().st_size > 1000 and (WORK / "picture.png").stat().st_size > 1000, done.stderr
+    for stem, said in (("nightly", "is a folder"), ("nightly/", "names no file"), ("/dev/null", "is a device"), ("no/such", "no such folder")):
+        check(bench("history", "nightly", "-o", stem), 2, said)
+    check(bench("history", "nightly", "--across", "measure.sede"), 2, "did you mean 'measure.seed'?")
     (WORK / "nothing").mkdir()
     check(bench("history", "nothing"), 2, "no result file")
     check(bench("history"), 2)

@@ -7,6 +7,7 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 ask() {
     cmake -DSOURCE="$work/a tree" -DOUT="$work/info.h" -DVERSION=1 -DCOMPILER=c -DFLAGS=-O2 -DTYPE=Release \
+        -DCOMMAND="cmake -DCMAKE_C_FLAGS='-DX=\"a b\\\\\"'" \
         -P "$SOURCE_DIR/tools/cmake/build_info.cmake" || failed=1
 }
 holds() { grep -qxF "$1" "$work/info.h" || { echo "$2: no '$1' in"; cat "$work/info.h"; failed=1; }; }
@@ -15,6 +16,7 @@ mkdir "$work/a tree"
 ask
 holds '#define BUILD_REVISION "unknown"' 'a tarball'
 holds '#define BUILD_FLAGS "-O2"' 'flags'
+holds '#define BUILD_COMMAND "cmake -DCMAKE_C_FLAGS='"'-DX=\\\"a b\\\\\\\\\\\"'"'"' 'quotes'
 command -v git >/dev/null || { echo 'SKIPPED: git is missing'; [ "$failed" = 0 ] && exit 77; exit 1; }
 cd "$work/a tree" || exit 1
 { git init -q . && echo 1 >file && git add file &&

@@ -6,9 +6,19 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
   list(JOIN bench_flags " " flags)
   string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${type}} ${flags}" flags)
   string(REPLACE "${PROJECT_SOURCE_DIR}" "." flags "${flags}")
+  # What it takes to build the same once more: bench gate --baseline does, and reads these words.
+  set(command "cmake -S . -B build")
+  foreach(name CMAKE_BUILD_TYPE CMAKE_C_COMPILER CMAKE_CXX_COMPILER CMAKE_C_FLAGS CMAKE_CXX_FLAGS BENCH_CUDA BENCH_SANITIZE)
+    if("${${name}}" MATCHES "[^A-Za-z0-9_./=+-]")
+      string(APPEND command " -D${name}='${${name}}'")
+    elseif(NOT "${${name}}" STREQUAL "")
+      string(APPEND command " -D${name}=${${name}}")
+    endif()
+  endforeach()
+  string(APPEND command " && cmake --build build --target bench")
   set(BENCH_BUILD_INFO_COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${PROJECT_SOURCE_DIR}"
     "-DOUT=${PROJECT_BINARY_DIR}/gen/build_info.h" "-DVERSION=${PROJECT_VERSION}"
-    "-DCOMPILER=${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}" "-DFLAGS=${flags}" "-DTYPE=${CMAKE_BUILD_TYPE}"
+    "-DCOMPILER=${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}" "-DFLAGS=${flags}" "-DTYPE=${CMAKE_BUILD_TYPE}" "-DCOMMAND=${command}"
     -P "${CMAKE_CURRENT_LIST_FILE}")
   # Once at configuration, so that the header is there for tools which read single files; then at every build.
   execute_process(COMMAND ${BENCH_BUILD_INFO_COMMAND})
@@ -34,6 +44,10 @@ if(git AND EXISTS "${SOURCE}/.git")
     endif()
   endif()
 endif()
+foreach(name FLAGS COMMAND)
+  string(REPLACE "\\" "\\\\" ${name} "${${name}}")
+  string(REPLACE "\"" "\\\"" ${name} "${${name}}")
+endforeach()
 set(text "/* Written by tools/cmake/build_info.cmake. */
 #ifndef GEN_BUILD_INFO_H
 #define GEN_BUILD_INFO_H
@@ -43,6 +57,7 @@ set(text "/* Written by tools/cmake/build_info.cmake. */
 #define BUILD_COMPILER \"${COMPILER}\"
 #define BUILD_FLAGS \"${FLAGS}\"
 #define BUILD_TYPE \"${TYPE}\"
+#define BUILD_COMMAND \"${COMMAND}\"
 #endif
 ")
 set(old "")
