@@ -32,7 +32,7 @@ const char *const side_names[N_SIDES] = {"a", "b"};
 struct side {
     struct child child;
     struct child_memory memory;
-    double *best_clock; /* (n) of each row: AVX-512 and AMX lower the clock of their own rows */
+    double best_clock;
 };
 struct pair {
     struct pairing *p;
@@ -229,7 +229,7 @@ static int end_side(struct pair_visit *v, int side, struct tables *out, struct e
             double seconds = table_real(visits, i, "seconds");
             if (seconds > 0) p->spent_ns += (int64_t)(seconds * 1e9);
         }
-        supervisor_note_clock(&s->best_clock[v->row], &s->memory.log, own);
+        supervisor_note_clock(&s->best_clock, &s->memory.log, own);
         for (int64_t i = 0; i < table_rows(visits); i++) {
             const char *flags = table_text(visits, i, "flags");
             if (*flags) text_printf(&v->flags, "%s%s", v->flags.len ? " " : "", flags);
@@ -481,7 +481,6 @@ int pair_rounds(struct pairing *pairing, struct err *err) {
     p->row = must_alloc(((size_t)p->n + 1) * sizeof *p->row);
     pairs_rows(pairing->kept, pairing->settings, p->row);
     for (int i = 0; i < N_SIDES; i++) {
-        p->side[i].best_clock = must_alloc(((size_t)p->n + 1) * sizeof *p->side[i].best_clock);
         p->side[i].memory =
             (struct child_memory){.log_fd = -1, .snapshot_fd = -1, .weights_fd = -1};
         p->side[i].child =
@@ -500,7 +499,6 @@ int pair_rounds(struct pairing *pairing, struct err *err) {
     free_memory(p);
     stop_unwatch(&stop);
     gate_close(&p->gate);
-    for (int i = 0; i < N_SIDES; i++) free(p->side[i].best_clock);
     free(p->gone);
     free(p->row);
     free(p);

@@ -22,7 +22,7 @@
 #include "harness/worker.h"
 #include "results/table.h"
 
-#define SLOW_CLOCK 0.9 /* of the best: the visit is throttled */
+#define SLOW_CLOCK 0.9 /* of the run's best: the visit is throttled */
 
 struct supervisor {
     struct supervision *s;
@@ -93,7 +93,7 @@ void supervisor_note_clock(double *best, struct sample_log *log, struct tables *
         snprintf(reason, sizeof reason,
                  "throttled: the GPU named a power or heat limit during the samples");
     else if (ratio < SLOW_CLOCK)
-        snprintf(reason, sizeof reason, "throttled: the clock is at %.0f %% of its best",
+        snprintf(reason, sizeof reason, "throttled: the clock is at %.0f %% of the run's best",
                  100 * ratio);
     if (*reason) throttled(log, visits, reason);
 }

@@ -24,8 +24,8 @@ struct supervision {
    going on senseless (journal cannot be written, no worker starts). */
 int supervise(struct supervision *, struct err *);
 
-/* A visit's clock rate over the best so far, of the run or of the row, as the caller keeps it:
- * noted, and beyond a tenth below it flagged as throttled, samples and all. */
+/* A visit's clock rate over the best of the run so far: noted, and beyond a tenth below it flagged
+ * as throttled, samples and all. */
 void supervisor_note_clock(double *best, struct sample_log *, struct tables *visit);
 
 #endif
