@@ -177,7 +177,7 @@ static void model_row(struct page *page, const char *path, const char *name) {
     arena_close(&arena);
 }
 
-static void list_folder(struct page *page, const char *below,
+static void list_folder(struct page *page, const char *below, const char *prefix,
                         void (*row)(struct page *, const char *path, const char *name)) {
     const char *root = data_folder("protocols");
     char path[PATH_MAX];
@@ -187,7 +187,9 @@ static void list_folder(struct page *page, const char *below,
     names_of_folder(&files, path, ".toml");
     for (size_t i = 0; i < files.n; i++) {
         snprintf(path, sizeof path, "%s%s/%s.toml", root, below, files.items[i]);
-        row(page, path, files.items[i]);
+        char name[300];
+        snprintf(name, sizeof name, "%s%.200s", prefix, files.items[i]);
+        row(page, path, name);
     }
     names_free(&files);
 }
@@ -195,13 +197,33 @@ static void list_folder(struct page *page, const char *below,
 static void list_protocols(struct page *page) {
     static const char *const names[] = {"protocol", "question"};
     page_columns(page, names, 2);
-    list_folder(page, "", protocol_row);
+    list_folder(page, "", "", protocol_row);
+    list_folder(page, "/seeds", "seeds/", protocol_row);
 }
 
 static void list_models(struct page *page) {
     static const char *const names[] = {"model", "parameters", "source"};
     page_columns(page, names, 3);
-    list_folder(page, "/models", model_row);
+    list_folder(page, "/models", "", model_row);
+}
+
+/* Its title, and where the bandwidth comes from. */
+static void sheet_row(struct page *page, const char *path, const char *name) {
+    static const char *const keys[] = {"title", "hbm_bytes_per_s.value", "memory_bytes.value"};
+    const char *values[3];
+    struct arena *arena = arena_create();
+    struct err err = {0};
+    bool ok = read_keys(path, keys, 3, arena, values, &err);
+    for (int i = 0; i < 3; i++)
+        if (!values[i]) values[i] = "-";
+    page_row(page, (const char *[]){name, values[1], values[2], ok ? values[0] : err.text});
+    arena_close(&arena);
+}
+
+static void list_sheets(struct page *page) {
+    static const char *const names[] = {"sheet", "byte/s", "bytes", "device"};
+    page_columns(page, names, 4);
+    list_folder(page, "/devices", "", sheet_row);
 }
 
 static void kernel_row(struct page *page, const char *op, const struct card *c) {
@@ -249,15 +271,11 @@ static const struct kind {
     void (*list)(struct page *);
     void (*list_text)(struct page *); /* where a page is too narrow for all columns; else NULL */
 } kinds[] = {
-    {"workloads", list_workloads, NULL},
-    {"protocols", list_protocols, NULL},
-    {"devices", list_devices, NULL},
-    {"models", list_models, NULL},
-    {"probes", list_probes, NULL},
-    {"metrics", list_metrics, NULL},
-    {"analyses", list_analyses, NULL},
-    {"formats", list_formats, NULL},
-    {"kernels", list_kernels, list_kernels_briefly},
+    {"workloads", list_workloads, NULL}, {"protocols", list_protocols, NULL},
+    {"devices", list_devices, NULL},     {"models", list_models, NULL},
+    {"sheets", list_sheets, NULL},       {"probes", list_probes, NULL},
+    {"metrics", list_metrics, NULL},     {"analyses", list_analyses, NULL},
+    {"formats", list_formats, NULL},     {"kernels", list_kernels, list_kernels_briefly},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -316,7 +334,7 @@ static int list_main(int argc, char **argv) {
 
 const struct command command_list = {
     .name = "list",
-    .usage = "[workloads|protocols|devices|models|probes|metrics|analyses|formats|kernels]",
+    .usage = "[workloads|protocols|devices|models|sheets|probes|metrics|analyses|formats|kernels]",
     .brief = "what there is: experiments, kinds of experiment, devices and what works of them here",
     .group = "Find out",
     .flags = flags,

@@ -47,9 +47,9 @@ struct declared { /* one [[analysis]] or [[published]] */
     const char *origin;
     struct settings settings; /* keys without prefix */
 };
-struct shape_file {
-    const char *name;
-    struct settings settings; /* shape.* */
+struct shape_file { /* or a data sheet */
+    const char *name, *folder;
+    struct settings settings; /* shape.*, of a sheet workload.* */
     bool found;
 };
 /* A case with all that it takes from elsewhere. */
@@ -113,9 +113,6 @@ void draft_check_keys(struct draft *, const char *place, const char *what, const
 void draft_lists(struct draft *);
 /* Cases and axes to points (draft_expand.c). */
 void draft_expand(struct draft *);
-/* model.shape to the settings of its file, read once; NULL and a problem if there is none
- * (draft_shape.c). */
-const struct settings *draft_shape(struct draft *, const char *name, const char *origin);
 /* Memory and time that cannot be had are refused before the start (draft_fit.c). */
 void draft_fit(struct draft *);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases and axes to points, and the shapes of models to their keys. */
+/* Cases and axes to points, and the files that they name (shapes of models, data sheets of devices)
+ * to their keys. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,21 +17,27 @@ enum {
     MOST_PROBLEMS = 100
 }; /* beyond that nobody reads on, and a sweep could repeat them for ever */
 
-/* --- shapes --- */
+/* --- shapes and sheets --- */
+
+enum data_file { DATA_SHAPE, DATA_SHEET };
+static const struct {
+    const char *folder, *key, *noun;
+} data_files[] = {{"models", "model.shape", "shape"}, {"devices", "workload.sheet", "sheet"}};
 
 static bool plain_name(const char *name) {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
     return n && !name[n] && name[0] != '.' && n <= 64;
 }
 
-/* The text of models/NAME.toml: from a result that is replayed, beside the protocol, or from our
- * own folder. */
-static char *shape_text(struct draft *d, const char *name, size_t *len, struct err *err) {
+/* The text of models/NAME.toml and its like: from a result that is replayed, beside the protocol,
+ * or from our own folder. */
+static char *data_text(struct draft *d, enum data_file kind, const char *name, size_t *len,
+                       struct err *err) {
     char path[PATH_MAX], *data = NULL;
     const struct tables *stored = d->request->stored;
     const struct table *files = stored ? tables_peek(stored, "files") : NULL;
     const char *ours = data_folder("protocols");
-    snprintf(path, sizeof path, "models/%s.toml", name);
+    snprintf(path, sizeof path, "%s/%s.toml", data_files[kind].folder, name);
     for (int64_t i = 0; files && i < table_rows(files); i++) {
         if (strcmp(table_text(files, i, "path"), path)) continue;
         data = must_text(table_text(files, i, "text"));
@@ -39,31 +46,33 @@ static char *shape_text(struct draft *d, const char *name, size_t *len, struct e
     }
     const char *folders[] = {d->folder, ours};
     for (size_t i = 0; i < 2; i++) {
-        int n =
-            folders[i] ? snprintf(path, sizeof path, "%s/models/%s.toml", folders[i], name) : -1;
+        int n = folders[i] ? snprintf(path, sizeof path, "%s/%s/%s.toml", folders[i],
+                                      data_files[kind].folder, name)
+                           : -1;
         if (n < 0 || (size_t)n >= sizeof path || !file_exists(path)) continue;
         return file_read(path, TOML_MOST_BYTES, &data, len, err) ? NULL : data;
     }
     return NULL;
 }
 
-static void unknown_shape(struct draft *d, const char *name, const char *origin) {
+static void unknown_file(struct draft *d, enum data_file kind, const char *name,
+                         const char *origin) {
     struct names names = {0};
     struct text list = {0};
     char path[PATH_MAX];
     const char *folders[] = {d->folder, data_folder("protocols")};
     for (size_t i = 0; i < 2; i++) {
         if (!folders[i]) continue;
-        snprintf(path, sizeof path, "%s/models", folders[i]);
+        snprintf(path, sizeof path, "%s/%s", folders[i], data_files[kind].folder);
         names_of_folder(&names, path, ".toml");
     }
     names_sort(&names);
     names_join(&names, &list);
     const char *near = names_nearest(&names, name);
     problem_at(d->problems, draft_place(origin), NULL,
-               "%smodel.shape: no shape is called '%.64s'%s%s%s (there are %s)",
-               strchr(origin, ':') ? "" : "--set ", name, near ? "; did you mean '" : "",
-               near ? near : "", near ? "'?" : "", list.data);
+               "%s%s: no %s is called '%.64s'%s%s%s (there are %s)",
+               strchr(origin, ':') ? "" : "--set ", data_files[kind].key, data_files[kind].noun,
+               name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
     names_free(&names);
     text_free(&list);
 }
@@ -97,22 +106,41 @@ static void shape_settings(struct draft *d, struct shape_file *shape, const char
     names_free(&allowed);
 }
 
-const struct settings *draft_shape(struct draft *d, const char *name, const char *origin) {
+/* A sheet's figure is a table with the key `value`; `kind` and `from` are for readers. */
+static void sheet_settings(struct draft *d, struct shape_file *sheet, const char *file,
+                           const struct toml_entry *entries, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const struct toml_entry *e = &entries[i];
+        const char *dot = strchr(e->path, '.');
+        if (!dot || strcmp(dot, ".value")) continue;
+        struct setting *s = draft_grow(d->arena, &sheet->settings.items, &sheet->settings.n,
+                                       &sheet->settings.cap, sizeof *s);
+        *s = (struct setting){
+            .key = arena_printf(d->arena, "workload.%.*s", (int)(dot - e->path), e->path),
+            .origin = arena_printf(d->arena, "%s:%d:%d", file, e->key_line, e->key_col),
+            .value = e->text,
+            .kind = e->kind};
+    }
+}
+
+static const struct settings *data_settings(struct draft *d, enum data_file kind, const char *name,
+                                            const char *origin) {
     for (size_t i = 0; i < d->n_shapes; i++)
-        if (!strcmp(d->shapes[i].name, name))
+        if (!strcmp(d->shapes[i].folder, data_files[kind].folder) &&
+            !strcmp(d->shapes[i].name, name))
             return d->shapes[i].found ? &d->shapes[i].settings : NULL;
     struct shape_file *shape =
         draft_grow(d->arena, &d->shapes, &d->n_shapes, &d->cap_shapes, sizeof *shape);
     struct err err = {0};
     size_t len = 0, n = 0;
     struct toml_entry *entries = NULL;
-    char *text = plain_name(name) ? shape_text(d, name, &len, &err) : NULL;
-    *shape = (struct shape_file){.name = name};
+    char *text = plain_name(name) ? data_text(d, kind, name, &len, &err) : NULL;
+    *shape = (struct shape_file){.name = name, .folder = data_files[kind].folder};
     if (!text && !err.code) {
-        unknown_shape(d, name, origin);
+        unknown_file(d, kind, name, origin);
         return NULL;
     }
-    const char *file = arena_printf(d->arena, "models/%s.toml", name);
+    const char *file = arena_printf(d->arena, "%s/%s.toml", data_files[kind].folder, name);
     if (err.code || toml_read(text, len, file, d->arena, &entries, &n, &err)) {
         problem_at(d->problems, "", NULL, "%s", err.text);
         free(text);
@@ -120,7 +148,7 @@ const struct settings *draft_shape(struct draft *d, const char *name, const char
     }
     remember_file(d->protocol, file, arena_textn(d->arena, text, len));
     free(text);
-    shape_settings(d, shape, file, entries, n);
+    (kind == DATA_SHAPE ? shape_settings : sheet_settings)(d, shape, file, entries, n);
     shape->found = true;
     return &shape->settings;
 }
@@ -153,23 +181,45 @@ static const struct axis_value *swept_value(const struct draft *d, const struct 
     return NULL;
 }
 
-/* All that the point is given, the shape's own keys first; false if the shape is not there. */
+/* What a key of the case names at this point, or NULL. */
+static const char *named_by(const struct draft *d, const struct plan_case *c, size_t point,
+                            const char *key, const char **origin) {
+    const struct axis_value *v = swept_value(d, c, point, key);
+    const char *name = v ? v->text : NULL;
+    *origin = v ? v->origin : "";
+    for (size_t i = 0; i < c->n_settings && !v; i++)
+        if (!strcmp(c->settings[i]->key, key)) {
+            name = c->settings[i]->value;
+            *origin = c->settings[i]->value_origin;
+        }
+    return name;
+}
+
+/* The figures of a data sheet that the workload has keys for; false if the sheet is not there. */
+static bool sheet_facts(struct draft *d, const struct plan_case *c, size_t point,
+                        struct facts *facts) {
+    const char *origin, *name = named_by(d, c, point, "workload.sheet", &origin);
+    if (!name || !*name || !case_option(c, "workload.sheet")) return true;
+    const struct settings *sheet = data_settings(d, DATA_SHEET, name, origin);
+    for (size_t i = 0; sheet && i < sheet->n; i++)
+        if (case_option(c, sheet->items[i].key))
+            facts_set(facts, sheet->items[i].key, sheet->items[i].value, "",
+                      sheet->items[i].origin);
+    return sheet;
+}
+
+/* All that the point is given, the keys of files first; false if such a file is not there. */
 static bool point_facts(struct draft *d, const struct plan_case *c, size_t point,
                         struct facts *facts) {
     if (c->workload->flags & WORK_MODEL) {
-        const struct axis_value *v = swept_value(d, c, point, "model.shape");
-        const char *name = v ? v->text : NULL, *origin = v ? v->origin : "";
-        for (size_t i = 0; i < c->n_settings && !v; i++)
-            if (!strcmp(c->settings[i]->key, "model.shape")) {
-                name = c->settings[i]->value;
-                origin = c->settings[i]->value_origin;
-            }
-        const struct settings *shape = name ? draft_shape(d, name, origin) : NULL;
+        const char *origin, *name = named_by(d, c, point, "model.shape", &origin);
+        const struct settings *shape = name ? data_settings(d, DATA_SHAPE, name, origin) : NULL;
         if (name && !shape) return false;
         for (size_t i = 0; shape && i < shape->n; i++)
             facts_set(facts, shape->items[i].key, shape->items[i].value, "",
                       shape->items[i].origin);
     }
+    if (!sheet_facts(d, c, point, facts)) return false;
     for (size_t i = 0; i < c->n_settings; i++) {
         const struct setting *s = c->settings[i];
         const char *value = s->value;

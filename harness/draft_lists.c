@@ -31,7 +31,9 @@ static void metric_names(const struct draft *d, struct names *names) {
         }
     }
     for (const struct column *c = store_schema; c->table; c++)
-        if (!strcmp(c->table, "points") && c->type == COL_F64) names_add(names, c->name);
+        if (!strcmp(c->table, "points") &&
+            (c->type == COL_F64 || !strcmp(c->name, "output_hash"))) /* equal compares text too */
+            names_add(names, c->name);
 }
 
 static void key_names(const struct draft *d, struct names *names) {

@@ -129,6 +129,7 @@ static void point_rows(const struct protocol *p, struct tables *tables) {
         if (point->side) table_set_text(t, row, "side", point->side);
         table_set_text(t, row, "workload", point->workload->name);
         table_set_text(t, row, "device", point->device->name);
+        table_set_text(t, row, "basis", point->plan.theory ? "theory" : "");
         table_set_text(t, row, "requested", requested.data);
         table_set_f64(t, row, "live_bytes", (double)plan_live_bytes(&point->plan));
         if (point->has_model) {

@@ -264,9 +264,14 @@ static void execute_once(struct visit *v) {
     v->steady = true;
     v->batch = 1;
     v->log->head->stage = STAGE_SAMPLE;
-    int64_t t = visit_execute(v, 1);
+    int64_t t = v->workload->execute ? visit_execute(v, 1) : -1;
     if (t >= 0) keep_marks(v, 0);
-    snprintf(v->why_stopped, sizeof v->why_stopped, "one execution");
+    snprintf(v->why_stopped, sizeof v->why_stopped,
+             v->workload->execute ? "one execution" : "nothing to execute");
+}
+
+static const struct model_config *config_of(const struct point *point) {
+    return point->has_model ? &point->config : NULL;
 }
 
 /* All that is before the first execution. */
@@ -295,8 +300,8 @@ static void begin(struct visit *v, const struct run_store *store) {
     tracker_reset(v->device->tracker);
     v->log->head->stage = STAGE_PREPARE;
     watch_read(&v->before);
-    v->prepared = w->prepare(v->self, point->params, point->has_model ? &point->config : NULL,
-                             &v->run, &err) == 0;
+    v->prepared =
+        !w->prepare || w->prepare(v->self, point->params, config_of(point), &v->run, &err) == 0;
     if (v->prepared) return;
     struct err earlier = {0}; /* a broken device gives no memory either: that was not the cause */
     if (v->device->kind->sync(v->device, &earlier)) err = earlier;
@@ -338,6 +343,8 @@ static void end(struct visit *v, struct tables *out) {
     watch_read(&after);
     if (v->prepared && !(w->flags & WORK_ONCE)) check_witness(v, true);
     if (v->prepared && !v->state[0] && w->report) w->report(v->self, &values);
+    if (v->prepared && !v->state[0] && w->compute)
+        w->compute(v->request->point->params, config_of(v->request->point), &values);
     if (v->prepared && !v->state[0]) visit_work_rows(v, out);
     for (int i = 0; i < v->run.n_flags; i++)
         visit_flag(v, v->run.flags[i].flag, "%s", v->run.flags[i].reason);

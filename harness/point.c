@@ -252,7 +252,8 @@ static void check_and_plan(struct reading *r) {
     memset(&p->plan, 0, sizeof p->plan);
     p->plan.peak_bytes = -1;
     p->plan.binding_type = DT_F32;
-    if (!r->failed) p->workload->plan(p->params, config, &p->plan);
+    if (!r->failed && p->workload->plan) p->workload->plan(p->params, config, &p->plan);
+    if (p->workload->compute) p->plan.theory = true;
 }
 
 static void find_workload(struct reading *r) {

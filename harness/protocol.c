@@ -22,6 +22,19 @@ static bool ends_in_toml(const char *name) {
     return n > 5 && !strcmp(name + n - 5, ".toml");
 }
 
+/* Those of a folder below ours go by the folder's name: "seeds/kv_bytes". */
+static void add_seeds(struct names *all, const char *ours) {
+    struct names seeds = {0};
+    char path[PATH_MAX], name[200];
+    snprintf(path, sizeof path, "%s/seeds", ours);
+    names_of_folder(&seeds, path, ".toml");
+    for (size_t i = 0; i < seeds.n; i++) {
+        snprintf(name, sizeof name, "seeds/%.150s", seeds.items[i]);
+        names_add(all, name);
+    }
+    names_free(&seeds);
+}
+
 static int no_protocol(const char *name, struct err *err) {
     struct names names = {0};
     struct text list = {0};
@@ -29,7 +42,9 @@ static int no_protocol(const char *name, struct err *err) {
     char bare[128];
     if (ours) names_of_folder(&names, ours, ".toml");
     names_join(&names, &list);
-    snprintf(bare, sizeof bare, "%s", base_name(name));
+    if (ours) add_seeds(&names, ours);
+    text_puts(&list, "; seeds/NAME: bench list protocols");
+    snprintf(bare, sizeof bare, "%s", strncmp(name, "seeds/", 6) ? base_name(name) : name);
     if (ends_in_toml(bare)) bare[strlen(bare) - 5] = 0;
     const char *near = names_nearest(&names, bare);
     err_set(err, ERR_INPUT, "no protocol '%.200s'%s%s%s (there are %s)", name,
@@ -45,7 +60,7 @@ static int find_file(const char *name, char *path, size_t size, struct err *err)
     if (!*name) return err_set(err, ERR_INPUT, "a protocol's name is empty");
     snprintf(path, size, "%s", name);
     if (file_exists(path)) return 0;
-    if (!strchr(name, '/') && ours) {
+    if (ours && (!strchr(name, '/') || !strncmp(name, "seeds/", 6))) {
         int n = snprintf(path, size, "%s/%s%s", ours, name, ends_in_toml(name) ? "" : ".toml");
         if (n > 0 && (size_t)n < size && file_exists(path)) return 0;
     }

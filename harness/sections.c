@@ -140,6 +140,15 @@ const struct option published_options[] = {
      P(kind),
      .words = published_kind_names,
      .help = "Only an exact one can fail a run."},
+    {.key = "rounded",
+     .type = OPT_REAL,
+     P(rounded),
+     .def = "0",
+     .min = 0,
+     .max = 1e18,
+     .help =
+         "Step to which an exact figure was rounded in print, where its decimals do not tell: 1 "
+         "for 2689 of 2689.48, 1e6 for 67 MB."},
     {.key = "source", .type = OPT_TEXT, P(source), .help = "Where it was published."},
     {.key = "case",
      .type = OPT_TEXT,

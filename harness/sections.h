@@ -15,7 +15,7 @@ extern const struct section all_sections[]; /* ends with name NULL */
 
 struct published_params {
     const char *what, *metric, *source, *case_name;
-    double value;
+    double value, rounded;
     int kind;
 };
 extern const struct option published_options[];

@@ -198,6 +198,14 @@ static void add_threads(const struct tables *ts, struct text *t) {
         text_printf(t, " \xc2\xb7 %s cores", cores);
 }
 
+/* Whether no row was measured, so that no machine had a part in them. */
+static bool all_theory(const struct tables *ts) {
+    const struct table *points = tables_peek(ts, "points");
+    for (int64_t i = 0; i < table_rows(points); i++)
+        if (!*table_text(points, i, "basis")) return false;
+    return table_rows(points) > 0;
+}
+
 static void write_settings(const struct tables *ts, const char *result, struct text *out) {
     struct text t = {0};
     const char *question = meta(ts, "question"), *title = meta(ts, "title");
@@ -207,8 +215,12 @@ static void write_settings(const struct tables *ts, const char *result, struct t
     /* Long questions are set smaller rather than cut. */
     size_t width = utf8_width(*question ? question : title);
     script_number(out, "question_size", width > 95 ? 11 : width > 75 ? 13 : 15);
-    text_puts(&t, *model ? model : "unknown machine");
-    add_threads(ts, &t);
+    if (all_theory(ts)) {
+        text_puts(&t, "theory: from formulas, nothing was measured");
+    } else {
+        text_puts(&t, *model ? model : "unknown machine");
+        add_threads(ts, &t);
+    }
     text_printf(&t, " \xc2\xb7 %s", slash ? slash + 1 : result);
     if (*created) text_printf(&t, " \xc2\xb7 %.16s", created);
     if (!strcmp(meta(ts, "quick"), "yes")) text_puts(&t, " \xc2\xb7 quick: not comparable");

@@ -30,7 +30,7 @@ int64_t declared_analysis(const struct tables *ts, const char *kind) {
 }
 
 int64_t curves_analysis(const struct tables *ts, const char *kind) {
-    static const char *const drawn[] = {"scaling", "speedup", "levels"};
+    static const char *const drawn[] = {"scaling", "speedup", "levels", "curve"};
     int64_t best = -1;
     if (strcmp(kind, "scaling")) return declared_analysis(ts, kind);
     for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {

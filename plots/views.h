@@ -19,7 +19,7 @@ int64_t declared_analysis(const struct tables *, const char *kind);
 const char *declared_key(const struct tables *, int64_t number, const char *key);
 
 /* The analysis whose x, y, by and case a plot of curves shows: of kind "knee" that of the same
-   name, of "scaling" the first of scaling, speedup and levels that is declared; -1: none. */
+   name, of "scaling" the first of scaling, speedup, levels and curve that is declared; -1: none. */
 int64_t curves_analysis(const struct tables *, const char *kind);
 
 /* knee and scaling: a metric against a swept key, one curve per group, with what the analysis

@@ -180,11 +180,11 @@ static double value_at(const struct tables *ts, const char *only_case, const cha
     return v;
 }
 
-/* Whether ours, rounded to the digits that were printed, is theirs. */
-static bool equal_as_printed(double ours, double theirs, const char *printed) {
+/* Whether ours, rounded to the digits that were printed or to `unit`, is theirs. */
+static bool equal_as_printed(double ours, double theirs, const char *printed, double unit) {
     const char *point = strchr(printed, '.');
-    double unit = 0;
-    if (point && !strpbrk(printed, "eE")) unit = pow(10, -(double)strspn(point + 1, "0123456789"));
+    if (!(unit > 0) && point && !strpbrk(printed, "eE"))
+        unit = pow(10, -(double)strspn(point + 1, "0123456789"));
     return fabs(ours - theirs) <= 0.5 * unit * (1 + 1e-9) + 1e-12 * fabs(theirs);
 }
 
@@ -193,7 +193,8 @@ static void compare_one(struct tables *ts, const struct declared *d, size_t n) {
     const char *kind = declared_get(d, n, "kind"), *value = declared_get(d, n, "value");
     const char *only_case = declared_get(d, n, "case");
     struct text at = {0}, over = {0}, why = {0};
-    double theirs = NAN, ours, base = 1;
+    double theirs = NAN, ours, base = 1, unit = 0;
+    if (!parse_f64(declared_get(d, n, "rounded"), &unit)) unit = 0;
     if (!parse_f64(value, &theirs)) theirs = NAN;
     read_where(d, n, "at", &at);
     read_where(d, n, "over", &over);
@@ -205,7 +206,7 @@ static void compare_one(struct tables *ts, const struct declared *d, size_t n) {
     if (!isfinite(ours) || !isfinite(theirs))
         verdict = "none";
     else if (!strcmp(kind, "exact"))
-        verdict = equal_as_printed(ours, theirs, value) ? "equal" : "differs";
+        verdict = equal_as_printed(ours, theirs, value, unit) ? "equal" : "differs";
     struct table *published = tables_get(ts, "published");
     int64_t row = table_add(published, 1);
     table_set_text(published, row, "what", what);

@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "results/rows.h"
 
-static const char *const point_columns[] = {"point",  "case",  "label",  "workload",
-                                            "device", "cell",  "state",  "flags",
-                                            "reason", "bound", "witness"};
+static const char *const point_columns[] = {"point",  "case",  "label",   "workload",
+                                            "device", "cell",  "state",   "flags",
+                                            "reason", "bound", "witness", "basis"};
 enum { N_POINT_COLUMNS = sizeof point_columns / sizeof *point_columns };
 
 struct line {

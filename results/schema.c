@@ -48,6 +48,7 @@ const struct column store_schema[] = {
     T("points", "side", "of a comparison: a or b; rows of b follow those of a in the same order"),
     T("points", "workload", "name"),
     T("points", "device", "kind"),
+    T("points", "basis", "theory: the row follows from formulas alone, nothing ran; else empty"),
     T("points", "state", "ok, degraded, implausible, wrong, skipped, oom, timeout, failed"),
     T("points", "flags", "space-separated"),
     T("points", "reason", "of the state and of each flag"),

@@ -32,6 +32,7 @@ enum priority {
     PRIORITY_VALUE = 50, /* and falling with the order of declaration */
 };
 #define SMALL_SHARE 0.02
+#define THEORY      " \xc2\xb7 theory: from formulas, nothing was measured"
 enum { TIMED_MOST = 4 }; /* phases that are shown with their times, more of them by their shares */
 
 struct group {
@@ -364,6 +365,13 @@ static void add_values(struct group *g, bool alone) {
     }
 }
 
+/* Whether no row was measured: then the title says it instead of a column. */
+static bool all_theory(const struct group *g) {
+    for (int64_t r = 0; r < g->rows; r++)
+        if (!*table_text(g->points, g->point[r], "basis")) return false;
+    return true;
+}
+
 static void group_columns(struct group *g) {
     bool numeric;
     add_keys(g, &numeric);
@@ -378,6 +386,7 @@ static void group_columns(struct group *g) {
     add_share(g, "mfu", "MFU", PRIORITY_MFU);
     add_word(g, "bound", "bound", "", PRIORITY_BOUND);
     add_word(g, "witness", "witness", "none", PRIORITY_WITNESS);
+    if (!all_theory(g)) add_word(g, "basis", "basis", "", PRIORITY_STATE);
     add_word(g, "state", "state", "ok", PRIORITY_STATE);
 }
 
@@ -425,11 +434,13 @@ static void groups_find(struct groups *all, const struct tables *ts) {
 }
 
 static void group_title(const struct groups *all, const struct group *g, struct text *out) {
+    const bool theory = all_theory(g);
     text_puts(out, "\n");
-    if (all->n < 2) return;
+    if (all->n < 2 && !theory) return;
     const char *name = *g->only_case ? g->only_case : g->workload;
     text_printf(out, "  %s", name);
     if (strcmp(name, g->workload)) text_printf(out, " (%s)", g->workload);
+    if (theory) text_puts(out, THEORY);
     text_puts(out, "\n");
 }
 
@@ -477,7 +488,9 @@ void show_markdown(const struct tables *ts, struct text *out) {
         struct grid grid = {.arena = all.arena, .rows = g->rows};
         g->grid = &grid;
         group_columns(g);
-        if (all.n > 1) text_printf(out, "\n### %s\n", *g->only_case ? g->only_case : g->workload);
+        if (all.n > 1 || all_theory(g))
+            text_printf(out, "\n### %s%s\n", *g->only_case ? g->only_case : g->workload,
+                        all_theory(g) ? THEORY : "");
         text_puts(out, "\n");
         grid_print_markdown(&grid, out);
         markdown_reasons(g, out);

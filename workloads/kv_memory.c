@@ -100,6 +100,7 @@ static void plan(const void *params_, const struct model_config *config, struct 
     cache_bytes(config, &spec, bytes);
     plan->work[0].items = (double)bytes[MEM_KV];
     plan->binding_type = DT_F32;
+    plan->theory = !p->allocate;
     if (!p->allocate) return;
     plan->host_bytes = cache_host_bytes(config, &spec);
     for (int c = 0; c < N_CLASSES; c++) {

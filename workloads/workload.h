@@ -52,6 +52,7 @@ struct plan {
     /* Device memory that one execution takes beyond what was live before it, by formula; 0: it must
      * not allocate (the loop checks); -1: not promised. */
     int64_t peak_bytes;
+    bool theory;      /* nothing runs: the numbers of this point follow from formulas alone */
     int binding_type; /* enum dtype of the peak that bounds the arithmetic (MFU): usually DT_F32 on
                          cpu */
 };
@@ -108,7 +109,7 @@ struct workload {             /* optional slots say so */
     const struct mark *marks;     /* optional */
     /* Pure; every point, before the run; config is NULL without WORK_MODEL. Optional. */
     void (*check)(const void *params, const struct model_config *, struct problems *);
-    /* Pure: ledger, memory, marks. */
+    /* Pure: ledger, memory, marks. Optional beside compute, as prepare and execute are. */
     void (*plan)(const void *params, const struct model_config *, struct plan *);
     /* Optional, right after parsing: what the word `auto` means on this kind of device. */
     void (*adapt)(void *params, const struct device_kind *);
@@ -127,6 +128,9 @@ struct workload {             /* optional slots say so */
     void (*report)(void *self,
                    struct values *); /* optional; times come from marks, never from here */
     void (*dispose)(void *self);     /* optional */
+    /* Instead of plan, prepare, execute and report, with WORK_ONCE: numbers from formulas alone.
+     * Pure; never fails, whatever check let through. Its rows say that they are theory. */
+    void (*compute)(const void *params, const struct model_config *, struct values *);
 };
 extern const struct workload *const all_workloads[]; /* generated; NULL-terminated */
 const struct workload *workload_find(const char *name);

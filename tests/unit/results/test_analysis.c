@@ -78,6 +78,23 @@ static void scaling_finds_exponents(void **state) {
     tables_close(&ts);
 }
 
+static void curve_says_both_ends(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    power_law(ts, "one", 1e-2, 1, 0, 8, 0.02, 1);
+    power_law(ts, "two", 1e-4, 2, 0, 8, 0.02, 2);
+    synthetic_fact(ts, "analysis.0.kind", "curve");
+    synthetic_fact(ts, "analysis.0.x", "workload.n");
+    synthetic_fact(ts, "analysis.1.kind", "curve");
+    synthetic_fact(ts, "analysis.1.x", "workload.n");
+    synthetic_fact(ts, "analysis.1.y", "bytes_kv");
+    analyse(ts);
+    assert_says(ts, "curve", "curve one", "time from ");
+    assert_true(synthetic_value(ts, "curve", "curve two") > 0);
+    assert_string_equal(synthetic_verdict(ts, "curve", "curve two"), "none");
+    tables_close(&ts);
+}
+
 static void scaling_shrinks_to_the_straight_part(void **state) {
     (void)state;
     struct tables *ts = tables_create();
@@ -308,16 +325,20 @@ static void published_stand_beside(void **state) {
         table_set_f64(tables_get(ts, "points"), p, "bytes_kv", i ? 196608 : 12288);
     }
     static const struct {
-        const char *what, *metric, *value, *kind, *batch, *over, *verdict;
+        const char *what, *metric, *value, *kind, *batch, *over, *verdict, *rounded;
     } p[] = {
-        {"latency", "time", "2.67", "measured", "16", "1", "beside"},
-        {"latency exact", "time", "2.67", "exact", "16", "1", "equal"}, /* 2.6667, as printed */
-        {"kv", "bytes_kv", "12288", "exact", "1", NULL, "equal"},
-        {"kv off by one", "bytes_kv", "12289", "exact", "1", NULL, "differs"},
-        {"no such row", "time", "1", "exact", "99", NULL, "none"},
+        {"latency", "time", "2.67", "measured", "16", "1", "beside", NULL},
+        {"latency exact", "time", "2.67", "exact", "16", "1", "equal",
+         NULL}, /* 2.6667, as printed */
+        {"kv", "bytes_kv", "12288", "exact", "1", NULL, "equal", NULL},
+        {"kv off by one", "bytes_kv", "12289", "exact", "1", NULL, "differs", NULL},
+        {"no such row", "time", "1", "exact", "99", NULL, "none", NULL},
+        {"kv in thousands", "bytes_kv", "12e3", "exact", "1", NULL, "equal", "1000"},
+        {"kv in hundreds", "bytes_kv", "12.2e3", "exact", "1", NULL, "differs", "100"},
+        {"kv, nonsense", "bytes_kv", "12288", "exact", "1", NULL, "equal", "much"},
     };
     char key[80];
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 8; i++) {
 #define SET(field, text)                                                                           \
     (snprintf(key, sizeof key, "published.%d." field, i), synthetic_fact(ts, key, text))
         SET("what", p[i].what);
@@ -327,11 +348,12 @@ static void published_stand_beside(void **state) {
         SET("source", "seed E19");
         SET("at.workload.batch", p[i].batch);
         if (p[i].over) SET("over.workload.batch", p[i].over);
+        if (p[i].rounded) SET("rounded", p[i].rounded);
     }
     analyse(ts);
     const struct table *t = tables_peek(ts, "published");
-    assert_int_equal(table_rows(t), 5);
-    for (int64_t i = 0; i < 5; i++) {
+    assert_int_equal(table_rows(t), 8);
+    for (int64_t i = 0; i < 8; i++) {
         assert_string_equal(table_text(t, i, "what"), p[i].what);
         assert_string_equal(table_text(t, i, "verdict"), p[i].verdict);
     }
@@ -342,7 +364,7 @@ static void published_stand_beside(void **state) {
     assert_string_equal(synthetic_verdict(ts, "published", "kv off by one"), "failed");
     assert_int_equal(summary_exit(ts), 3);
     analyse(ts); /* again: cleared first */
-    assert_int_equal(table_rows(t), 5);
+    assert_int_equal(table_rows(t), 8);
     tables_close(&ts);
 }
 
@@ -410,6 +432,7 @@ static void cases_are_kept_apart(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scaling_finds_exponents),
+        cmocka_unit_test(curve_says_both_ends),
         cmocka_unit_test(scaling_shrinks_to_the_straight_part),
         cmocka_unit_test(scaling_interval_covers),
         cmocka_unit_test(scaling_without_data_says_why),

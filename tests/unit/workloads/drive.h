@@ -180,7 +180,7 @@ static inline int drive_prepare(struct drive *drive, const char *name, const cha
     }
     problems_close(&problems);
     memset(&drive->plan, 0, sizeof drive->plan);
-    w->plan(drive->params, config, &drive->plan);
+    if (w->plan) w->plan(drive->params, config, &drive->plan);
     drive->run.workload = w;
     drive->run.most_marks = drive->plan.most_marks;
     drive->run.marks =
