@@ -22,6 +22,12 @@ enum {                        /* device_kind.has */
            4, /* a row's outputs are the same bits in any batch, split and thread count */
        DEV_HOST_MEMORY = 8, /* pointers from alloc can be read by the host */
        DEV_GPU = 16,        /* a GPU's kernels do the work: CUPTI may trace them */
+       DEV_COUNTS = 32,     /* device.counts is kept */
+};
+
+/* Multiply-adds that ops executed since the device opened (a multiply-add is 2 FLOP). */
+struct op_counts {
+    int64_t linear, attention;
 };
 
 /* Packed once, opaque beyond this head: embed and linear read the same bytes. Devices embed it as
@@ -74,7 +80,8 @@ struct device { /* first member of every device */
     const struct device_kind *kind;
     const struct ops *ops;
     struct tracker *tracker;
-    const struct sharing *sharing; /* NULL: none */
+    const struct sharing *sharing;  /* NULL: none */
+    const struct op_counts *counts; /* NULL without DEV_COUNTS */
     bool lost; /* nothing will work on it any more within this process (set by sync) */
 };
 

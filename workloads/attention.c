@@ -335,31 +335,6 @@ static void read_head(const struct attention_self *self, bool values, int32_t he
     free(scale);
 }
 
-/* softmax(q k^T scale) v over n positions; out (d_h); spread (d_h), or NULL: root of the sum of
- * squared terms. */
-static void slow_attention(const float *q, const float *k, const float *v, int32_t n, int32_t d_h,
-                           double scale, double *out, double *spread) {
-    double *p = must_alloc(sizeof *p * (size_t)n), most = -INFINITY, sum = 0;
-    for (int32_t i = 0; i < n; i++) {
-        p[i] = 0;
-        for (int32_t c = 0; c < d_h; c++) p[i] += (double)q[c] * (double)k[(int64_t)i * d_h + c];
-        p[i] *= scale;
-        most = fmax(most, p[i]);
-    }
-    for (int32_t i = 0; i < n; i++) sum += p[i] = exp(p[i] - most);
-    for (int32_t c = 0; c < d_h; c++) {
-        double total = 0, squares = 0;
-        for (int32_t i = 0; i < n; i++) {
-            const double term = p[i] / sum * (double)v[(int64_t)i * d_h + c];
-            total += term;
-            squares += term * term;
-        }
-        out[c] = total;
-        if (spread) spread[c] = sqrt(squares);
-    }
-    free(p);
-}
-
 /* What a device may add: sums in f32; beside 16 bits it may round queries and probabilities to
    them, beside int8 queries to 8 bits; then the output to its type. */
 static double allowed(const struct attention_self *self, double spread, double value) {

@@ -2,6 +2,7 @@
 /* Workload `generate`: a whole generation, with the cache or by recomputing everything for each
  * token. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ struct generate_self {
     int32_t *text, *n_out;
     struct step last;  /* of the last execution */
     int64_t allocated; /* device bytes of session and inputs, by the allocator */
+    int64_t macs;      /* executed in the last execution, where the device counts */
     uint64_t device_hash;
 };
 
@@ -119,6 +121,11 @@ static const struct metric metrics[] = {
      "What this mode keeps on the device beside the weights, by formula: cache, activations, logits, steps.",
      BETTER_LOWER, true},
     {"method_bytes_allocated", "byte", "The same by the allocator: must be equal (R16, R17).",
+     BETTER_LOWER, true},
+    {"macs", "MAC", "Multiply-adds of the products and of attention by the ledger: half its FLOPs.",
+     BETTER_LOWER, true},
+    {"macs_counted", "MAC",
+     "Multiply-adds that the device executed, where it counts them (ref): must be equal (E03).",
      BETTER_LOWER, true},
     {"token_entropy", "bit", "Entropy of the generated ids; 0 if one token repeats.", BETTER_NONE,
      false},
@@ -377,9 +384,15 @@ static int continue_recompute(struct generate_self *self, struct err *err) {
     return 0;
 }
 
+static int64_t counted(const struct generate_self *self) {
+    const struct op_counts *counts = self->model->device->counts;
+    return counts ? counts->linear + counts->attention : 0;
+}
+
 static void execute(void *s) {
     struct generate_self *self = s;
     const struct generate_params *p = &self->params;
+    const int64_t before = counted(self);
     struct err err = {0};
     run_phase(self->run, PHASE_PREFILL);
     int code = session_run(self->session, self->inputs, 0, &err);
@@ -392,6 +405,7 @@ static void execute(void *s) {
                                       : continue_recompute(self, &err);
     }
     if (code) run_fail(self->run, "%s", err.text);
+    self->macs = counted(self) - before;
 }
 
 /* The plain path: one sequence alone, everything recomputed for every token. */
@@ -504,6 +518,11 @@ static void report(void *s, struct values *values) {
         positions += ledger_positions(p->prompt, self->n_out[q], p->mode == MODE_CACHED);
     }
     values_set(values, "positions", (double)positions / (double)p->batch);
+    struct work prefill = {0}, decode = {0};
+    add_work(p, &self->config, self->n_out, &prefill, &decode);
+    values_set(values, "macs", (prefill.flops + decode.flops) / 2);
+    values_set(values, "macs_counted",
+               self->model->device->counts ? (double)self->macs : (double)NAN);
     values_set(values, "token_entropy", tokens_entropy(generated, n));
     free(generated);
     if (early)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "kernels/ref/ref.h"
 
 /* Which (unit, head, slot) holds position p of sequence s: the index of its int8 scale, and of its
@@ -72,19 +73,32 @@ static double score(const float *q, const struct kv *kv, int64_t at) {
     return sum;
 }
 
-/* One query head over positions low ... p of sequence s: the largest score first, then the weighted
- * sum. */
-static void attend(float *out, const float *q, const struct kv *kv, int32_t s, int32_t head,
-                   int32_t low, int32_t p, float scale) {
+static double *room_for(struct ref *ref, int64_t n) {
+    if (n > ref->room) {
+        ref->room = 2 * n;
+        ref->scores = must_realloc(ref->scores, (size_t)ref->room * sizeof *ref->scores);
+    }
+    return ref->scores;
+}
+
+/* One query head over positions low ... p of sequence s: all scores first, then the weighted sum.
+ */
+static void attend(struct ref *ref, float *out, const float *q, const struct kv *kv, int32_t s,
+                   int32_t head, int32_t low, int32_t p, float scale) {
     double most = -INFINITY, total = 0, sum[REF_MOST_HEAD] = {0};
-    for (int32_t t = low; t <= p; t++)
-        most = fmax(most, score(q, kv, place(kv, s, head, t)) * (double)scale);
+    double *scores = room_for(ref, (int64_t)p - low + 1);
+    for (int32_t t = low; t <= p; t++) {
+        scores[t - low] = score(q, kv, place(kv, s, head, t)) * (double)scale;
+        most = fmax(most, scores[t - low]);
+        ref->counts.attention += kv->d_h;
+    }
     for (int32_t t = low; t <= p; t++) {
         int64_t at = place(kv, s, head, t);
-        double e = exp(score(q, kv, at) * (double)scale - most);
+        double e = exp(scores[t - low] - most);
         total += e;
         for (int32_t i = 0; i < kv->d_h; i++)
             sum[i] += e * (double)cached(kv, kv->v, kv->v_scale, at, i);
+        ref->counts.attention += kv->d_h;
     }
     for (int32_t i = 0; i < kv->d_h; i++) out[i] = (float)(sum[i] / total);
 }
@@ -102,7 +116,8 @@ void ref_attention(struct device *device, struct tensor *o, const struct tensor 
         for (int32_t h = 0; h < n_q; h++) {
             for (int32_t i = 0; i < d; i++)
                 query[i] = dtype_load(q->data, q->type, r * q->stride + h * d + i);
-            attend(out, query, kv, step->seq[r], h / (n_q / kv->n_kv), low, p, scale);
+            attend((struct ref *)device, out, query, kv, step->seq[r], h / (n_q / kv->n_kv), low, p,
+                   scale);
             for (int32_t i = 0; i < d; i++)
                 dtype_store(o->data, o->type, r * o->stride + h * d + i, out[i]);
         }

@@ -13,11 +13,13 @@ static int ref_open(struct device **device, const void *params, struct err *err)
     (void)params, (void)err;
     struct ref *ref = must_alloc(sizeof *ref);
     ref->base.ops = &ref_ops;
+    ref->base.counts = &ref->counts;
     *device = &ref->base;
     return 0;
 }
 
 static void ref_close(struct device **device) {
+    free(((struct ref *)*device)->scores);
     free(*device);
     *device = NULL;
 }
@@ -240,7 +242,7 @@ static const struct option ref_params[] = {{.key = NULL}};
 const struct device_kind device_ref = {
     .name = "ref",
     .brief = "plain C on one thread: the truth for tests, never fast",
-    .has = DEV_HOST_CLOCK | DEV_BATCH_INVARIANT | DEV_HOST_MEMORY,
+    .has = DEV_HOST_CLOCK | DEV_BATCH_INVARIANT | DEV_HOST_MEMORY | DEV_COUNTS,
     .params = ref_params,
     .open = ref_open,
     .close = ref_close,

@@ -11,6 +11,9 @@ enum { REF_MOST_HEAD = 1024 }; /* largest d_h: one head fits on the stack */
 struct ref {
     struct device base;
     struct err failed; /* the first failure since the last sync */
+    struct op_counts counts;
+    double *scores; /* (room) of one query head: each is computed once */
+    int64_t room;
 };
 
 struct ref_weight {

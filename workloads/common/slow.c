@@ -83,4 +83,27 @@ void slow_judge(const struct slow *slow, struct witness *w) {
     snprintf(w->note, sizeof w->note, "an output against the slow computation of it on the host");
 }
 
+void slow_attention(const float *q, const float *k, const float *v, int32_t n, int32_t d_h,
+                    double scale, double *out, double *spread) {
+    double *p = must_alloc(sizeof *p * (size_t)n), most = -INFINITY, sum = 0;
+    for (int32_t i = 0; i < n; i++) {
+        p[i] = 0;
+        for (int32_t c = 0; c < d_h; c++) p[i] += (double)q[c] * (double)k[(int64_t)i * d_h + c];
+        p[i] *= scale;
+        most = fmax(most, p[i]);
+    }
+    for (int32_t i = 0; i < n; i++) sum += p[i] = exp(p[i] - most);
+    for (int32_t c = 0; c < d_h; c++) {
+        double total = 0, squares = 0;
+        for (int32_t i = 0; i < n; i++) {
+            const double term = p[i] / sum * (double)v[(int64_t)i * d_h + c];
+            total += term;
+            squares += term * term;
+        }
+        out[c] = total;
+        if (spread) spread[c] = sqrt(squares);
+    }
+    free(p);
+}
+
 bool slow_applies(const struct device *device) { return !(device->kind->has & DEV_VIRTUAL_CLOCK); }

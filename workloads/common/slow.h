@@ -37,6 +37,10 @@ double slow_kernel_error(const struct slow *); /* NAN if nothing was sampled */
 double slow_format_error(const struct slow *);
 /* An output beyond what is allowed breaks the contract, whatever it is. */
 void slow_judge(const struct slow *, struct witness *);
+/* softmax(q k^T scale) v over n positions: q (d_h), k and v (n, d_h); out (d_h); spread (d_h), or
+ * NULL: root of the sum of squared terms. */
+void slow_attention(const float *q, const float *k, const float *v, int32_t n, int32_t d_h,
+                    double scale, double *out, double *spread);
 /* Whether the device computes at all: a virtual one does not, and has no such errors. */
 bool slow_applies(const struct device *);
 
