@@ -1,39 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seeds' exact values (expected_seed.tsv, from an independent oracle), digit for digit, out of
-   our own formulas and, where a cache is meant, out of the allocator. */
-#include "tests/unit/workloads/drive.h"
+/* The seeds' exact values of caches, rooflines and generations, digit for digit, out of our own
+   formulas and, where a cache is meant, out of the allocator. */
+#include "tests/golden/seed_records.h"
 
-struct record {
-    char id[16], inputs[160];
-    double value;
-};
 static struct arena *arena;
 static struct device *ref;
-
-static bool has(const struct record *r, const char *name) {
-    char key[40];
-    snprintf(key, sizeof key, "%s=", name);
-    const char *at = strstr(r->inputs, key);
-    return at && (at == r->inputs || at[-1] == ' ');
-}
-
-static double input(const struct record *r, const char *name) {
-    char key[40];
-    size_t n = (size_t)snprintf(key, sizeof key, "%s=", name);
-    for (const char *at = r->inputs; (at = strstr(at, key)); at++)
-        if (at == r->inputs || at[-1] == ' ') return strtod(at + n, NULL);
-    fail_msg("%s has no input %s", r->id, name);
-    return 0;
-}
-
-static int64_t whole(const struct record *r, const char *name) { return (int64_t)input(r, name); }
-
-static void expect(const struct record *r, double ours) {
-    char text[40];
-    snprintf(text, sizeof text, "%.12g", ours); /* the oracle prints 12 digits */
-    if (ours != r->value && strtod(text, NULL) != r->value)
-        fail_msg("%s: %.17g, expected %.17g", r->id, ours, r->value);
-}
 
 /* Elements of 1, 2 or 4 bytes. */
 static const char *kv_type_of(double size) {
@@ -231,39 +202,30 @@ static void generation(const struct record *r, int family, int n) {
     expect(r, (double)bytes[MEM_LOGITS] / 2);
 }
 
+static bool one(const struct record *r) {
+    if (r->family == 9)
+        kv_09(r, r->n);
+    else if (r->family == 10)
+        kv_10(r, r->n);
+    else if (r->family == 11)
+        kv_11(r, r->n);
+    else if (r->family == 12)
+        kv_12(r, r->n);
+    else if (r->family >= 25)
+        roofline(r, r->family, r->n);
+    else if (r->family == 1 && r->n > 3)
+        return false; /* arithmetic on printed times */
+    else if (r->family <= 4)
+        generation(r, r->family, r->n);
+    else
+        kv_other(r, r->family, r->n);
+    return true;
+}
+
 static void every_record(void **state) {
-    const char *root = getenv("SOURCE_DIR");
-    char path[1000], *text, *rest;
-    struct err err = {0};
-    size_t len;
-    int records = 0;
+    static const int families[] = {1, 4, 9, 10, 11, 12, 13, 14, 16, 25, 26, 27, 28, 0};
     (void)state;
-    snprintf(path, sizeof path, "%s/tests/golden/expected_seed.tsv", root ? root : ".");
-    if (file_read(path, 1 << 20, &text, &len, &err)) fail_msg("%s", err.text);
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        struct record r;
-        int family, n;
-        if (line[0] == '#') continue;
-        assert_int_equal(sscanf(line, "%15[^\t]\t%159[^\t]\t%lf", r.id, r.inputs, &r.value), 3);
-        assert_int_equal(sscanf(r.id, "E%d.%d", &family, &n), 2);
-        records++;
-        if (family == 9)
-            kv_09(&r, n);
-        else if (family == 10)
-            kv_10(&r, n);
-        else if (family == 11)
-            kv_11(&r, n);
-        else if (family == 12)
-            kv_12(&r, n);
-        else if (family >= 25)
-            roofline(&r, family, n);
-        else if (family <= 4)
-            generation(&r, family, n);
-        else
-            kv_other(&r, family, n);
-    }
-    assert_int_equal(records, 142);
-    free(text);
+    assert_int_equal(each_record(families, one), 142);
 }
 
 int main(void) {

@@ -413,23 +413,40 @@ static void no_file(void **state) {
     problems_close(&problems);
 }
 
+/* The figures of a data sheet stand behind what is given, each with its place. */
+static void sheets_are_read(void **state) {
+    (void)state;
+#define LEDGER                                                                                     \
+    "[workload]\nname = \"ledger\"\nsheet = \"h100\"\nmemory_bytes = \"8 GiB\"\n[model]\nshape = " \
+    "\"tiny\"\n[device]\nkind = \"ref\"\n"
+    struct load l = load_with(LEDGER, NULL, false);
+    if (!l.p) fail_msg("%s%s", l.said, l.err.text);
+    const struct facts *f = &l.p->points[0].facts;
+    assert_string_equal(facts_get(f, "workload.hbm_bytes_per_s", ""), "3350000000000");
+    assert_int_equal(
+        strncmp(facts_find(f, "workload.hbm_bytes_per_s")->origin, "devices/h100.toml:", 18), 0);
+    assert_string_equal(facts_get(f, "workload.memory_bytes", ""), "8 GiB");
+    assert_true(l.p->points[0].plan.theory);
+    assert_string_equal(l.p->files[2].path, "devices/h100.toml");
+    close_load(&l);
+    expands("[workload]\nname = \"ledger\"\n[model]\nshape = \"tiny\"\n[device]\nkind = \"ref\"\n"
+            "[[sweep]]\nworkload.sheet = [\"h100\", \"a100\"]\n",
+            NULL, false, "sheet=h100, sheet=a100");
+    mentions(LEDGER, SETS("workload.sheet=h10"),
+             "--set workload.sheet: no sheet is called 'h10'; did you mean 'h100'?");
+    mentions(LEDGER, SETS("workload.sheet=../models/tiny"), "no sheet is called '../models/tiny'");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(points),
-        cmocka_unit_test(cases),
-        cmocka_unit_test(facts_have_origins),
-        cmocka_unit_test(unknown_keys),
-        cmocka_unit_test(values),
-        cmocka_unit_test(contradictions),
-        cmocka_unit_test(empty_and_huge),
-        cmocka_unit_test(lists),
-        cmocka_unit_test(all_in_one_go),
-        cmocka_unit_test(what_cannot_fit),
-        cmocka_unit_test(modes),
-        cmocka_unit_test(cells),
-        cmocka_unit_test(weight_sets),
-        cmocka_unit_test(no_file),
-        cmocka_unit_test(structure),
+        cmocka_unit_test(sheets_are_read), cmocka_unit_test(points),
+        cmocka_unit_test(cases),           cmocka_unit_test(facts_have_origins),
+        cmocka_unit_test(unknown_keys),    cmocka_unit_test(values),
+        cmocka_unit_test(contradictions),  cmocka_unit_test(empty_and_huge),
+        cmocka_unit_test(lists),           cmocka_unit_test(all_in_one_go),
+        cmocka_unit_test(what_cannot_fit), cmocka_unit_test(modes),
+        cmocka_unit_test(cells),           cmocka_unit_test(weight_sets),
+        cmocka_unit_test(no_file),         cmocka_unit_test(structure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
