@@ -203,12 +203,19 @@ static void too_late(const struct child *c, const struct patience *patience, str
              visit_stage_names[stage <= STAGE_WITNESS ? stage : 0], (int64_t)head->samples);
 }
 
+/* Until the next look, at most WAKE_MS, and not beyond the end of patience. */
+static int look_ms(const struct patience *patience, int64_t waited_ns) {
+    const int64_t left_ns = patience->timeout_ns - waited_ns;
+    if (left_ns >= WAKE_MS * INT64_C(1000000)) return WAKE_MS;
+    return left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0;
+}
+
 /* Whether an answer can be read; else the worker was ended, and a->state says why. */
 static bool await(struct child *c, const struct patience *patience, struct answer *a) {
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
     const int64_t began_ns = clock_ns();
-    for (;;) {
-        int n = poll(&p, 1, WAKE_MS);
+    for (a->seconds = 0;;) {
+        int n = poll(&p, 1, look_ms(patience, (int64_t)(a->seconds * 1e9)));
         const int64_t waited = clock_ns() - began_ns;
         a->seconds = (double)waited * 1e-9;
         if (!asked_to_stop && n > 0) return true;

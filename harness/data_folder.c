@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the files that belong to the program lie, and how much memory this process may use. */
-#include <errno.h>
+/* Where the files that belong to the program lie. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,66 +53,4 @@ const char *data_folder(const char *which) {
     if (try_root(BENCH_SOURCE_DIR, which, buf, PATH_MAX)) return buf;
 #endif
     return NULL;
-}
-
-/* A number on the first line of a file; -1 if there is none ("max", no file). */
-static int64_t read_number(const char *path) {
-    char line[64];
-    int64_t v = -1;
-    FILE *f = fopen(path, "re");
-    if (!f) return -1;
-    if (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
-        if (!parse_i64(line, &v) || v < 0) v = -1;
-    }
-    fclose(f);
-    return v;
-}
-
-static void lower(int64_t *limit, int64_t v) {
-    if (v > 0 && v < *limit) *limit = v;
-}
-
-/* The limit of the group and of every group above it: the tightest one binds. */
-static void group_limit(const char *mount, const char *group, const char *file, int64_t *limit) {
-    char path[PATH_MAX], name[PATH_MAX];
-    snprintf(name, sizeof name, "%s", group);
-    for (;;) {
-        int n = snprintf(path, sizeof path, "%s%s/%s", mount, name, file);
-        if (n > 0 && (size_t)n < sizeof path) lower(limit, read_number(path));
-        char *slash = strrchr(name, '/');
-        if (!slash || !*name) return;
-        *slash = 0;
-    }
-}
-
-static void cgroup_limit(int64_t *limit) {
-    char line[PATH_MAX];
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    if (!f) return;
-    while (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':');
-        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group) continue;
-        *group++ = 0;
-        controllers++;
-        /* Inside a container the path may be the host's; the mount's root then holds our limit. */
-        if (!*controllers)
-            group_limit("/sys/fs/cgroup", group, "memory.max", limit);
-        else if (strstr(controllers, "memory"))
-            group_limit("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", limit);
-    }
-    fclose(f);
-}
-
-int64_t memory_limit(void) {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    int64_t limit = pages > 0 && page > 0 ? (int64_t)pages * page : INT64_MAX;
-    struct rlimit address;
-    cgroup_limit(&limit);
-    if (!getrlimit(RLIMIT_AS, &address) && address.rlim_cur != RLIM_INFINITY &&
-        address.rlim_cur < (rlim_t)limit)
-        limit = (int64_t)address.rlim_cur;
-    return limit;
 }

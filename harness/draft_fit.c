@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "harness/draft.h"
 #include "workloads/model/model.h"
@@ -130,24 +131,31 @@ static void suggest_axis(const struct draft *d, const struct plan_case *c, size_
     free(good);
 }
 
+/* "this machine has 26 GB (limit of this process)" */
+static void say_room(struct text *out, int64_t room) {
+    const int64_t ram = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    char have[40];
+    text_printf(out, "this machine has %s (%s)", format_bytes_si(have, sizeof have, (double)room),
+                room >= ram              ? "all of its memory"
+                : room >= memory_limit() ? "limit of this process"
+                                         : "what is available now");
+}
+
 static void refuse_memory(struct draft *d, const struct point *p, size_t more, int64_t limit) {
     struct demand need = demand_of(&p->plan);
     size_t local = 0;
     const struct plan_case *c = case_of(d, p, &local);
-    char a[40], b[40], e[40], sum[40], have[40];
+    char a[40], b[40], e[40], sum[40];
     struct text advice = {0}, line = {0};
-    int64_t ram = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     text_printf(&line, "refused: ");
     if (p->has_model)
         text_printf(&line, "%s weights + %s KV%s%s + %s work = ",
                     format_bytes_si(a, sizeof a, need.weights),
                     format_bytes_si(b, sizeof b, need.kv), *p->label ? " at " : "", p->label,
                     format_bytes_si(e, sizeof e, need.work));
-    text_printf(&line, "%s%s%s; this machine has %s (%s)",
-                format_bytes_si(sum, sizeof sum, need.total),
-                !p->has_model && *p->label ? " at " : "", p->has_model ? "" : p->label,
-                format_bytes_si(have, sizeof have, (double)limit),
-                limit < ram ? "limit of this process" : "all of its memory");
+    text_printf(&line, "%s%s%s; ", format_bytes_si(sum, sizeof sum, need.total),
+                !p->has_model && *p->label ? " at " : "", p->has_model ? "" : p->label);
+    say_room(&line, limit);
     if (more) text_printf(&line, "; %zu more point%s too large", more, more > 1 ? "s are" : " is");
     if (c) {
         suggest_type(c, p, limit, &advice);
@@ -167,7 +175,7 @@ static void refuse_memory(struct draft *d, const struct point *p, size_t more, i
 
 static void fit_memory(struct draft *d) {
     const struct protocol *p = d->protocol;
-    int64_t limit = memory_limit();
+    int64_t limit = d->request->plan ? memory_limit() : memory_available("/");
     const struct point *worst = NULL;
     size_t more = 0;
     for (size_t i = 0; i < p->n_points; i++) {
@@ -177,6 +185,28 @@ static void fit_memory(struct draft *d) {
         if (!worst || demand_of(&point->plan).total > demand_of(&worst->plan).total) worst = point;
     }
     if (worst) refuse_memory(d, worst, more, limit);
+}
+
+int protocol_fit_pair(const struct protocol *a, const struct protocol *b, bool shared,
+                      struct err *err) {
+    const int64_t room = memory_available("/");
+    for (size_t i = 0; i < a->n_points; i++) {
+        const struct point *x = &a->points[i], *y = &b->points[i];
+        if (!in_host_memory(x) || !in_host_memory(y)) continue;
+        const struct demand one = demand_of(&x->plan), other = demand_of(&y->plan);
+        const bool once = shared && x->weights_key == y->weights_key;
+        const double both = one.total + other.total - (once ? other.weights : 0);
+        if (both <= (double)room) continue;
+        char need[40];
+        struct text line = {0};
+        say_room(&line, room);
+        err_set(err, ERR_INPUT, "refused: both sides of %s%s%s together need %s; %s", x->case_name,
+                *x->case_name ? " " : "", *x->label ? x->label : "the row",
+                format_bytes_si(need, sizeof need, both), line.data);
+        text_free(&line);
+        return ERR_INPUT;
+    }
+    return 0;
 }
 
 /* --- time --- */

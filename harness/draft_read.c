@@ -191,6 +191,9 @@ static void read_case(struct draft *d, const struct head *head, const struct tom
     if (!strcmp(inner.name, "name") && !*inner.rest && inner.index < 0) {
         if (e->kind != TOML_STRING || !*e->text)
             problem_at(d->problems, place(d, e->line, e->col), NULL, "a case's name is text");
+        else if (e->text[strcspn(e->text, "\n\t")])
+            problem_at(d->problems, place(d, e->line, e->col), NULL,
+                       "a case's name is one line without tabs: it stands in tables");
         scope->name = e->text;
     } else if (!strcmp(inner.name, "sweep")) {
         read_sweep(d, scope, &inner, e);

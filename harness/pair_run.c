@@ -91,19 +91,19 @@ static void side_words(const struct pair_request *r, int side, struct text *out)
     free(data);
 }
 
-/* Whether the sides cannot differ: the same settings of the same machine code. */
-static bool same_code(const struct pair_request *r) {
+static bool same_settings(const struct pair_request *r) {
     const char *a = r->settings[SIDE_A], *b = r->settings[SIDE_B];
-    return !strcmp(a ? a : "", b ? b : "") && same_program(r->binary[SIDE_A], r->binary[SIDE_B]);
+    return !strcmp(a ? a : "", b ? b : "");
 }
 
 static int open_journal(const struct protocol *joined, const struct pair_request *r,
-                        const char *path, struct journal **journal, struct tables *kept,
-                        struct err *err) {
+                        const char *path, bool one_program, struct journal **journal,
+                        struct tables *kept, struct err *err) {
     struct facts environment = {0};
     struct text body = {0};
     struct tables *head = tables_create();
     machine_facts(&environment, "/");
+    run_take_machine(&environment, r->quiet);
     head_tables(joined, &environment, head);
     for (int side = 0; side < N_SIDES; side++) {
         struct text words = {0};
@@ -113,7 +113,7 @@ static int open_journal(const struct protocol *joined, const struct pair_request
         head_meta(head, key, words.data);
         text_free(&words);
     }
-    head_meta(head, "same_code", same_code(r) ? "yes" : "no");
+    head_meta(head, "same_code", one_program && same_settings(r) ? "yes" : "no");
     if (r->repeats) {
         char attempt[16];
         snprintf(attempt, sizeof attempt, "%d", r->repeats + 1);
@@ -155,7 +155,7 @@ static int present(const char *h5, const struct pair_request *r, int *exit_code,
 }
 
 static int run_pair(struct protocol *const *side, const struct pair_request *r,
-                    const struct gate_settings *settings) {
+                    const struct gate_settings *settings, bool one_program) {
     struct err err = {0}, trouble = {0};
     struct protocol *joined = pair_join(side[SIDE_A], side[SIDE_B], settings);
     struct tables *kept = tables_create();
@@ -167,8 +167,7 @@ static int run_pair(struct protocol *const *side, const struct pair_request *r,
     if (code) goto out;
     h5 = output_with(stem, ".h5");
     log = output_with(stem, ".journal");
-    run_warn_of_others();
-    code = open_journal(joined, r, log, &journal, kept, &err);
+    code = open_journal(joined, r, log, one_program, &journal, kept, &err);
     if (code) goto out;
     struct pairing pairing = {
         .side = {side[SIDE_A], side[SIDE_B]},
@@ -240,11 +239,13 @@ int pair_main(const struct pair_request *r) {
     if (!exit_code) {
         struct gate_settings settings = r->gate ? *r->gate : side[SIDE_A]->gate;
         settings.strict = settings.strict || r->strict;
+        const bool one_program = same_program(r->binary[SIDE_A], r->binary[SIDE_B]);
         if (pair_match(side[SIDE_A], side[SIDE_B], &err) ||
+            protocol_fit_pair(side[SIDE_A], side[SIDE_B], one_program, &err) ||
             check_settings(&settings, r->repeats, side[SIDE_A]->n_points, &err))
             exit_code = command_fail(&err);
         else
-            exit_code = run_pair(side, r, &settings);
+            exit_code = run_pair(side, r, &settings, one_program);
     }
     for (int i = 0; i < N_SIDES; i++) protocol_close(&side[i]);
     arena_close(&arena);

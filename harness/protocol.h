@@ -95,6 +95,7 @@ struct protocol_request {
     const char *const *sets;     /* "key=value" of --set, --device, --seed, in order */
     size_t n_sets;
     bool quick, profile;
+    bool plan; /* nothing will be measured: all memory counts, also what others use now */
 };
 #define PROTOCOL_MOST_POINTS 100000
 /* Semantic mistakes all go to problems; err only for what stops reading (no file, syntax). With
@@ -106,7 +107,9 @@ void protocol_close(struct protocol **);
 /* Where protocols/ and plots/ are: beside the sources or under PREFIX/share/bench; BENCH_DATA
  * overrides. NULL if not found. */
 const char *data_folder(const char *which);
-/* Memory that this process may use (cgroup limit or RAM), and what of it is free now. */
-int64_t memory_limit(void);
+/* Two workers of one row live at once: ERR_INPUT where some row of both sides (the same rows) does
+   not fit into what can be had now. shared: equal weights lie there once. */
+int protocol_fit_pair(const struct protocol *a, const struct protocol *b, bool shared,
+                      struct err *);
 
 #endif

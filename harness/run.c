@@ -108,8 +108,8 @@ static int dry_run(const struct protocol *p) {
     head_line(p, &out);
     text_puts(
         &out,
-        "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget; traffic is exact, memory is "
-        "without the device's workspace)\n\n");
+        "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget, without starting workers and "
+        "making weights; traffic is exact, memory is without the device's workspace)\n\n");
     plan_line(&out, width,
               (const char *const[]){"point", "workload", "row", "memory", "traffic", "GFLOP"});
     for (size_t i = 0; i < p->n_points; i++) {
@@ -192,6 +192,7 @@ static int open_journal(const struct protocol *p, const struct run_request *requ
     char changed[400];
     int code = 0;
     machine_facts(&environment, "/");
+    run_take_machine(&environment, request->quiet);
     head_tables(p, &environment, head);
     if (!request->resume) {
         code = journal_create(journal, path, err);
@@ -208,9 +209,11 @@ static int open_journal(const struct protocol *p, const struct run_request *requ
     return code;
 }
 
-void run_warn_of_others(void) {
+void run_take_machine(struct facts *environment, bool quiet) {
     int holder = 0;
-    if (machine_lock(&holder) < 0 && holder > 0)
+    const bool another = machine_lock(&holder) < 0 && holder > 0 && holder != (int)getpid();
+    facts_set(environment, "moment.another_bench", another ? "yes" : "no", "", "/tmp/bench.lock");
+    if (another && !quiet)
         fprintf(
             stderr,
             "bench: another bench (process %d) is measuring on this machine: both will be disturbed\n",
@@ -219,7 +222,6 @@ void run_warn_of_others(void) {
 
 static void say_start(const struct protocol *p, const struct run_request *request) {
     struct text head = {0};
-    run_warn_of_others();
     if (request->quiet) return;
     head_line(p, &head);
     run_print(stderr, &head);
@@ -311,6 +313,7 @@ int run_main(const struct arguments *a, struct protocol_request *request) {
     request->n_sets = run_sets(a, arena, sets, 128);
     request->quick = argument(a, "--quick") != NULL;
     request->profile = argument(a, "--profile") != NULL;
+    request->plan = argument(a, "--dry-run") != NULL;
     struct run_request run = {.out = argument(a, "--output"),
                               .no_isolate = argument(a, "--no-isolate") != NULL,
                               .no_plot = argument(a, "--no-plot") != NULL,
@@ -324,7 +327,7 @@ int run_main(const struct arguments *a, struct protocol_request *request) {
     } else if (code) {
         code = command_fail(&err);
     } else {
-        code = argument(a, "--dry-run") ? dry_run(protocol) : run_protocol(protocol, &run);
+        code = request->plan ? dry_run(protocol) : run_protocol(protocol, &run);
     }
     protocol_close(&protocol);
     problems_close(&problems);

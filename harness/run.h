@@ -29,7 +29,8 @@ size_t run_sets(const struct arguments *, struct arena *, const char **sets, siz
 /* Writes the text out, and empties it. */
 struct text;
 void run_print(FILE *to, struct text *);
-/* Takes the machine's lock and says on stderr if another bench holds it. */
-void run_warn_of_others(void);
+/* Takes the machine's lock; the fact moment.another_bench says whether somebody holds it already,
+   and unless it is to be quiet so does a line on stderr. */
+void run_take_machine(struct facts *environment, bool quiet);
 
 #endif

@@ -42,14 +42,18 @@ int snapshot_create(int *fd, size_t room, struct err *err) {
     return 0;
 }
 
-/* A place that starts on a 2 MiB boundary: reserves more and gives the ends back. */
+static size_t whole_pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+/* A place that starts on a 2 MiB boundary: reserves more and gives the ends back. Only the
+   directory can be written; a piece can once it is asked for to be filled. */
 static char *map_aligned(int fd, size_t room) {
     const size_t size = (room + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     char *whole =
         mmap(NULL, size + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (whole == MAP_FAILED) return NULL;
     char *at = whole + (HUGE_PAGE - (uintptr_t)whole % HUGE_PAGE) % HUGE_PAGE;
-    if (mmap(at, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    if (mmap(at, room, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+        mprotect(at, whole_pages(sizeof(struct directory)), PROT_READ | PROT_WRITE)) {
         munmap(whole, size + HUGE_PAGE);
         return NULL;
     }
@@ -67,8 +71,7 @@ int snapshot_open(struct snapshot **out, int fd, struct err *err) {
     struct snapshot *s = must_alloc(sizeof *s);
     s->directory = (struct directory *)(void *)at;
     s->room = room;
-    if (s->directory->used == 0)
-        s->directory->used = (sizeof(struct directory) + PAGE - 1) / PAGE * PAGE;
+    if (s->directory->used == 0) s->directory->used = whole_pages(sizeof(struct directory));
     *out = s;
     return 0;
 }
@@ -97,7 +100,7 @@ static struct piece *reserve(struct snapshot *s, struct piece *old, const char *
     struct piece *p = old ? old : &d->pieces[d->n++];
     const uint64_t hash = hash_bytes(key, strlen(key), 0);
     *p = (struct piece){.key = hash, .seed = hash, .offset = begin, .bytes = bytes};
-    d->used = begin + (bytes + PAGE - 1) / PAGE * PAGE;
+    d->used = begin + whole_pages(bytes);
     return p;
 }
 
@@ -109,6 +112,7 @@ void *snapshot_piece(struct snapshot *s, const char *key, size_t bytes, bool *re
     if (!p || p->bytes != bytes) p = reserve(s, p, key, bytes);
     if (!p) return NULL;
     void *data = (char *)d + p->offset;
+    if (bytes && mprotect(data, whole_pages(bytes), PROT_READ | PROT_WRITE)) return NULL;
     *ready = p->ready && p->digest == hash_bytes(data, bytes, p->seed);
     return data;
 }
@@ -125,7 +129,7 @@ const void *snapshot_find(struct snapshot *s, const char *key, size_t bytes) {
     if (!p || p->bytes != bytes || !p->ready) return NULL;
     char *data = (char *)s->directory + p->offset;
     if (p->digest != hash_bytes(data, bytes, p->seed)) return NULL;
-    mprotect(data, (bytes + PAGE - 1) / PAGE * PAGE, PROT_READ);
+    mprotect(data, whole_pages(bytes), PROT_READ);
     return data;
 }
 

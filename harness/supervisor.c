@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "harness/child.h"
 #include "harness/progress.h"

@@ -363,6 +363,10 @@ static void show_run(const struct tables *ts, const struct show_options *o, stru
         show_line(out, o->width, "profile", COLUMN,
                   "one pass under a profiler: its times are never to be compared");
     bool whole = strcmp(tables_meta(ts, "complete"), "no") != 0;
+    struct text broken = {0};
+    summary_broken(ts, &broken);
+    if (broken.len) show_line(out, o->width, "incomplete", COLUMN, broken.data);
+    text_free(&broken);
     if (!whole)
         show_line(out, o->width, "incomplete", COLUMN, *why ? why : "the run ended early");
     else if (!strncmp(why, "budget", 6)) /* every row has numbers, from fewer rounds than planned */

@@ -551,18 +551,32 @@ int summary_compute(struct tables *ts, struct err *err) {
 
 /* ---- reading it */
 
+static void counted(struct text *t, int64_t n, const char *one, const char *many) {
+    if (n) text_printf(t, "%s%lld %s", t->len ? ", " : "", (long long)n, n == 1 ? one : many);
+}
+
+void summary_broken(const struct tables *ts, struct text *why) {
+    const struct table *fits = tables_peek(ts, "fits"), *published = tables_peek(ts, "published");
+    int64_t failed = 0, differ = 0;
+    for (int64_t r = 0; r < table_rows(fits); r++)
+        failed += !strcmp(table_text(fits, r, "verdict"), "failed") &&
+                  strcmp(table_text(fits, r, "analysis"), "published");
+    for (int64_t r = 0; r < table_rows(published); r++)
+        differ += !strcmp(table_text(published, r, "kind"), "exact") &&
+                  !strcmp(table_text(published, r, "verdict"), "differs");
+    counted(why, failed, "analysis FAILED", "analyses FAILED");
+    counted(why, differ, "exact published figure DIFFERS", "exact published figures DIFFER");
+}
+
 int summary_exit(const struct tables *ts) {
-    const struct table *points = tables_peek(ts, "points"), *fits = tables_peek(ts, "fits");
-    const struct table *published = tables_peek(ts, "published");
+    const struct table *points = tables_peek(ts, "points");
+    struct text why = {0};
     for (int64_t p = 0; p < table_rows(points); p++)
         if (severity(table_text(points, p, "state")) >= severity("implausible") ||
             rows_flagged(ts, p, "fell_back"))
             return 3;
-    for (int64_t r = 0; r < table_rows(fits); r++)
-        if (!strcmp(table_text(fits, r, "verdict"), "failed")) return 3;
-    for (int64_t r = 0; r < table_rows(published); r++)
-        if (!strcmp(table_text(published, r, "kind"), "exact") &&
-            !strcmp(table_text(published, r, "verdict"), "differs"))
-            return 3;
-    return 0;
+    summary_broken(ts, &why);
+    const int code = why.len ? 3 : 0;
+    text_free(&why);
+    return code;
 }

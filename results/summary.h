@@ -6,6 +6,8 @@
 #include "base/metric.h"
 #include "results/table.h"
 
+struct text;
+
 struct err;
 
 /* Metrics that are derived for every workload: time (ms), bandwidth, flop_rate, mbu, mfu, and per
@@ -28,6 +30,9 @@ void summary_ceiling(const struct tables *, const char *kind, const char *type, 
 int64_t summary_row(const struct tables *, int64_t point, const char *metric);
 /* One number of the summary; NAN if absent. part: "mean", "ci_lo", "median", ... */
 double summary_get(const struct tables *, int64_t point, const char *metric, const char *part);
+/* Why the whole file counts as incomplete though rows have numbers: analyses that failed, exact
+   published figures that differ; in words, "" where there are none. */
+void summary_broken(const struct tables *, struct text *);
 /* The worst state's exit code of the whole file (measurement.md sections 2 and 4): 0 or 3. */
 int summary_exit(const struct tables *);
 

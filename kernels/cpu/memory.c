@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/memory.h"
 #include "kernels/cpu/cpu.h"
 
 enum { HUGE_PAGE = 2 << 20, LARGE = 1 << 20, PAGE = 4096, WORTH_A_LOOK = 16 << 20 };
@@ -43,7 +44,7 @@ void *cpu_alloc(struct device *device, size_t bytes) {
         return p != NULL ? memset(p, 0, size) : NULL;
     }
     /* The kernel promises more than there is and kills later; a benchmark wants to hear it now. */
-    if (bytes >= WORTH_A_LOOK && (int64_t)bytes > memory_available()) return NULL;
+    if (bytes >= WORTH_A_LOOK && (int64_t)bytes > memory_available("/")) return NULL;
     const size_t size = mapped_size(bytes);
     char *p = map_aligned(size);
     if (p == NULL) return NULL;

@@ -183,36 +183,6 @@ const char *topology_huge_pages(void) {
     return "unknown";
 }
 
-static void look_memory(const char *folder, void *ctx) {
-    static const char *const files[2][2] = {{"memory.max", "memory.current"},
-                                            {"memory.limit_in_bytes", "memory.usage_in_bytes"}};
-    int64_t *least = ctx;
-    for (int i = 0; i < 2; i++) {
-        char path[4200], line[128], *end;
-        snprintf(path, sizeof path, "%s/%s", folder, files[i][0]);
-        if (!read_line(path, line, sizeof line)) continue;
-        long long limit = strtoll(line, &end, 10);
-        if (end == line) continue; /* "max" */
-        snprintf(path, sizeof path, "%s/%s", folder, files[i][1]);
-        long long used = read_line(path, line, sizeof line) ? strtoll(line, NULL, 10) : 0;
-        if (limit - used < *least) *least = limit > used ? limit - used : 0;
-    }
-}
-
-int64_t memory_available(void) {
-    int64_t least = INT64_MAX;
-    char line[256];
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        long long kib;
-        if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1) least = kib * 1024;
-    }
-    if (f != NULL) fclose(f);
-    for_each_cgroup("/sys/fs/cgroup", NULL, look_memory, &least);
-    for_each_cgroup("/sys/fs/cgroup/memory", "memory", look_memory, &least);
-    return least;
-}
-
 #if defined(__x86_64__)
 /* Of the state that the system saves for a process, XCR0: SSE and AVX; and the masks and the
    halves of AVX-512; the configuration and the data of tiles. */

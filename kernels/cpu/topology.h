@@ -36,7 +36,5 @@ bool isa_has_int8_dot(enum isa);
 /* The kernel's policy on huge pages: "always", "madvise" (where asked for), "never", or "unknown".
  */
 const char *topology_huge_pages(void);
-/* Bytes that can still be had (free memory, the cgroup's limit); INT64_MAX where unknown. */
-int64_t memory_available(void);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "harness/protocol.h"
 

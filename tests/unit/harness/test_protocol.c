@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "harness/protocol.h"
 
@@ -437,16 +438,62 @@ static void sheets_are_read(void **state) {
     mentions(LEDGER, SETS("workload.sheet=../models/tiny"), "no sheet is called '../models/tiny'");
 }
 
+/* Two workers live at once: what one of them could have is refused for both. */
+static void both_sides_need_room(void **state) {
+    (void)state;
+    struct err err = {0};
+    const double cache = 2.0 * 40 * 5120 * 2; /* bytes a position of 13b in 16 bits */
+    for (int large = 0; large < 2; large++) {
+        struct text text = {0};
+        text_printf(&text,
+                    "title = \"t\"\nquestion = \"q\"\n[workload]\nname = \"kv_memory\"\n"
+                    "length = %lld\n[model]\nshape = \"13b\"\n[device]\nkind = \"ref\"\n",
+                    (long long)((large ? 0.7 : 0.2) * (double)memory_available("/") / cache));
+        struct load l = load_with(text.data, NULL, false);
+        if (!l.p) fail_msg("%s%s", l.said, l.err.text);
+        assert_int_equal(protocol_fit_pair(l.p, l.p, false, &err), large ? ERR_INPUT : 0);
+        if (large) assert_non_null(strstr(err.text, "together need"));
+        close_load(&l);
+        text_free(&text);
+    }
+}
+
+static void names_of_cases_are_one_line(void **state) {
+    (void)state;
+    static const char *const names[] = {"a\\nb", "a\\tb"};
+    for (int i = 0; i < 2; i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "title = \"t\"\nquestion = \"q\"\n[[case]]\nname = \"%s\"\n"
+                 "workload = { name = \"null\" }\ndevice = { kind = \"fake\" }\n",
+                 names[i]);
+        struct load l = load_with(text, NULL, false);
+        assert_null(l.p);
+        assert_non_null(strstr(l.said, "t.toml:4:8: a case's name is one line without tabs"));
+        close_load(&l);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sheets_are_read), cmocka_unit_test(points),
-        cmocka_unit_test(cases),           cmocka_unit_test(facts_have_origins),
-        cmocka_unit_test(unknown_keys),    cmocka_unit_test(values),
-        cmocka_unit_test(contradictions),  cmocka_unit_test(empty_and_huge),
-        cmocka_unit_test(lists),           cmocka_unit_test(all_in_one_go),
-        cmocka_unit_test(what_cannot_fit), cmocka_unit_test(modes),
-        cmocka_unit_test(cells),           cmocka_unit_test(weight_sets),
-        cmocka_unit_test(no_file),         cmocka_unit_test(structure),
+        cmocka_unit_test(sheets_are_read),
+        cmocka_unit_test(points),
+        cmocka_unit_test(cases),
+        cmocka_unit_test(facts_have_origins),
+        cmocka_unit_test(unknown_keys),
+        cmocka_unit_test(values),
+        cmocka_unit_test(contradictions),
+        cmocka_unit_test(empty_and_huge),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(all_in_one_go),
+        cmocka_unit_test(what_cannot_fit),
+        cmocka_unit_test(modes),
+        cmocka_unit_test(cells),
+        cmocka_unit_test(weight_sets),
+        cmocka_unit_test(no_file),
+        cmocka_unit_test(structure),
+        cmocka_unit_test(both_sides_need_room),
+        cmocka_unit_test(names_of_cases_are_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

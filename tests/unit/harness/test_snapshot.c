@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,11 +81,51 @@ static void test_no_room(void **state) {
     close(fd);
 }
 
+/* Bytes of this process's snapshots that it could write. */
+static size_t writable(void) {
+    char line[512];
+    size_t sum = 0, begin, end;
+    FILE *f = fopen("/proc/self/maps", "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (strstr(line, "bench-snapshot") && strstr(line, " rw") &&
+            sscanf(line, "%zx-%zx", &begin, &end) == 2)
+            sum += end - begin;
+    fclose(f);
+    return sum;
+}
+
+/* A stray write finds nothing but the directory and what is being filled. */
+static void test_only_what_is_filled_can_be_written(void **state) {
+    (void)state;
+    const size_t room = (size_t)64 << 20, bytes = (size_t)4 << 20;
+    struct err err = {0};
+    struct snapshot *a = NULL, *b = NULL;
+    int fd = -1;
+    bool ready;
+    assert_int_equal(snapshot_create(&fd, room, &err), 0);
+    assert_int_equal(snapshot_open(&a, fd, &err), 0);
+    const size_t directory = writable();
+    assert_true(directory > 0 && directory < (size_t)1 << 20);
+    char *piece = snapshot_piece(a, "w", bytes, &ready);
+    assert_int_equal(writable(), directory + bytes);
+    memset(piece, 1, bytes);
+    snapshot_ready(a, "w");
+    assert_non_null(snapshot_find(a, "w", bytes));
+    assert_int_equal(writable(), directory);
+    assert_int_equal(snapshot_open(&b, fd, &err), 0); /* another worker, before it looks for it */
+    assert_int_equal(writable(), 2 * directory);
+    snapshot_close(&a);
+    snapshot_close(&b);
+    close(fd);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_second_worker_sees_it),
         cmocka_unit_test(test_spoiled_and_unfinished),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_only_what_is_filled_can_be_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

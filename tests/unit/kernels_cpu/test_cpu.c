@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/memory.h"
 #include "base/facts.h"
 #include "base/option.h"
 #include "kernels/cpu/cpu.h"
@@ -143,7 +144,7 @@ static void more_memory_than_there_is_is_not_had(void **state) {
     struct device *device = open_cpu("auto", 1);
     assert_null(device_alloc(device, SIZE_MAX / 2, MEM_OTHER, "test"));
     assert_null(device_alloc(device, (size_t)1 << 46, MEM_OTHER, "test"));
-    const int64_t available = memory_available();
+    const int64_t available = memory_available("/");
     assert_true(available > 0);
     if (available < INT64_MAX / 2)
         assert_null(device_alloc(device, (size_t)available * 2, MEM_OTHER, "test"));
