@@ -77,7 +77,8 @@ static struct protocol *load(const struct sets *given, const char *model, const 
         .text = "title = \"Plan\"\n[workload]\nname = \"ledger\"\n[model]\nshape = \"tiny\"\n"
                 "[device]\nkind = \"ref\"\n[[sweep]]\nworkload.batch = [1]\n",
         .sets = sets.items,
-        .n_sets = sets.n};
+        .n_sets = sets.n,
+        .plan = true};
     if (protocol_load(&p, &request, problems, &err)) {
         fprintf(stderr, "bench plan: %s\n", err.text);
     } else if (!p) {
