@@ -16,13 +16,14 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 SEEDS = SOURCE / "protocols" / "seeds"
 HEAD = """# The seeds' experiments
 
-Three documents about inference of transformers were the seeds of this harness; a catalogue numbers their experiments E01 to E64.
-Each protocol here rebuilds some of them and shows its own table and picture on any machine. Written by `tools/seeds_index.py`
-from the protocols; a test compares.
+Three documents about inference of transformers were the seeds of this harness; a catalogue numbers their experiments
+E01 to E64. Each protocol here rebuilds some of them and shows its own table and picture on any machine. This page is
+written by `tools/seeds_index.py` from the protocols; a test compares.
 
-What was published stands beside ours under `published`: exact figures fail the run where they differ, measured ones are compared
-as ratios. Where a table is lost in print, its values are computed anew from the stated formulas: those are checks whose source
-says "rebuilt", "ours" or "formula", never published figures. Rows without a measurement say `theory`.
+What was published stands beside ours under `published`: exact figures fail the run where they differ, measured ones
+are compared as ratios. Where a table is lost in print, its values are computed anew from the stated formulas: those
+are checks whose source says "rebuilt", "ours" or "formula", never published figures. Rows without a measurement say
+`theory`.
 
 `bench plan MODEL --sheet NAME` prints the ledger of any model on any card.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""protocols/seeds/README.md is what its program makes of the protocols; each names its entries and is listed by bench."""
+"""protocols/seeds/README.md is what its program makes of the protocols; each names its entries and is listed."""
 import os
 import pathlib
 import re
@@ -26,7 +26,8 @@ for path in sorted((source / "protocols" / "seeds").glob("*.toml")):
     check(seeds_index.key(text, "question"), path.name, "asks no question")
     check(seeds_index.entries(text), path.name, "names no entry of the catalogue in its opening comment")
     check("[[analysis]]" in text, path.name, "draws no conclusion")
-    check(f"seeds/{path.stem}\t{seeds_index.key(text, 'question')}\n" in listed, "bench list protocols lacks", path.stem)
+    line = f"seeds/{path.stem}\t{seeds_index.key(text, 'question')}\n"
+    check(line in listed, "bench list protocols lacks", path.stem)
 for link in re.findall(r"\]\(([^)#]+)\)", written):
     check((source / "protocols" / "seeds" / link).exists(), "the index links to", link, "which is not there")
 check(names > 5, "only", names, "protocols were found")
