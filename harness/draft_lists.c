@@ -12,6 +12,7 @@
 #include "harness/sections.h"
 #include "results/analysis.h"
 #include "results/summary.h"
+#include "results/table.h"
 
 /* --- names that analyses may use --- */
 
@@ -90,12 +91,19 @@ static void check_axis(struct draft *d, const struct setting *s) {
 
 /* --- [[analysis]] --- */
 
+/* Points have columns that no metric declares: a hash of what came out may be compared too. */
+static bool is_column(const char *name) {
+    for (const struct column *c = store_schema; c->table; c++)
+        if (!strcmp(c->table, "points") && !strcmp(c->name, name)) return true;
+    return false;
+}
+
 /* Analyses name metrics and keys as text; by the names of these options we know which. */
 static void check_reference(struct draft *d, const struct option *o, const struct setting *s,
                             const struct vocabulary *v) {
     if (o->type != OPT_TEXT || !*s->value) return;
     if (is_word(o->key, " y metric over_metric with below ")) {
-        if (!names_have(&v->metrics, s->value))
+        if (!names_have(&v->metrics, s->value) && !is_column(s->value))
             draft_no_word(d, s->value_origin, o->key, "metric", s->value, &v->metrics);
     } else if (is_word(o->key, " x by at over where ")) {
         draft_check_keys(d, s->value_origin, o->key, s->value, &v->keys);

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/option.h"
 #include "base/problems.h"
+#include "base/random.h"
 #include "workloads/common/fill.h"
 #include "workloads/common/plain.h"
 #include "workloads/common/slow.h"
@@ -179,25 +180,16 @@ static int supported(const struct attention_self *self, struct err *err) {
                    self->device->kind->name, reason);
 }
 
-/* Blocks as a pool hands them out after a while: none beside its neighbour. */
-static void shuffle_blocks(struct cache *cache, uint64_t seed) {
-    const uint64_t key = random_key(seed, 102);
-    for (int32_t i = cache->n_spare - 1; i > 0; i--) {
-        const int32_t k = (int32_t)random_below(key, (uint64_t)i, (uint32_t)i + 1);
-        const int32_t unit = cache->spare[i];
-        cache->spare[i] = cache->spare[k];
-        cache->spare[k] = unit;
-    }
-}
-
 static int create_cache(struct attention_self *self, struct err *err) {
     const struct attention_params *p = &self->params;
     const struct cache_spec spec = cache_of(p);
     int code = cache_create(&self->cache, self->device, &self->config, &spec, err);
     if (code) return code;
-    shuffle_blocks(self->cache, run_seed(self->run));
+    struct blocks *b = self->cache->blocks;
+    if (b) /* as a pool hands them out after a while: none beside its neighbour */
+        random_shuffle(random_key(run_seed(self->run), 102), b->spare, b->n_spare);
     for (int32_t s = 0; !code && s < spec.n_seq; s++)
-        code = cache_reserve(self->cache, s, spec.capacity, err);
+        code = cache_reserve(self->cache, s, 0, spec.capacity, err);
     cache_publish(self->cache);
     fill_cache(self->cache, run_seed(self->run));
     return code;

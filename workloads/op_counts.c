@@ -129,7 +129,7 @@ static int create(struct op_counts_self *self, struct err *err) {
     const struct model_shape *s = &self->config.shape;
     const int64_t width = s->n_q * s->d_h;
     int code = cache_create(&self->cache, device, &self->config, &spec, err);
-    if (!code) code = cache_reserve(self->cache, 0, spec.capacity, err);
+    if (!code) code = cache_reserve(self->cache, 0, 0, spec.capacity, err);
     if (!code) code = tensor_create(&self->q, device, DT_F32, 1, width, "query", err);
     if (!code) code = tensor_create(&self->o, device, DT_F32, 1, width, "attention out", err);
     if (code) return code;

@@ -112,7 +112,7 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
                            .name = self->name};
     int code = decoding_open(d, err);
     for (int32_t i = 0; !code && i < d->batch; i++)
-        code = cache_reserve(d->session->cache, i, d->context + 1, err);
+        code = cache_reserve(d->session->cache, i, d->context, d->context + 1, err);
     if (code) return code;
     cache_publish(d->session->cache);
     fill_cache(d->session->cache, run_seed(run));

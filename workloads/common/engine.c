@@ -19,7 +19,8 @@ struct session_spec engine_spec(const struct request *trace, int32_t n,
     return (struct session_spec){
         .cache = {.n_seq = slots,
                   .capacity = (int32_t)scheduler_most_tokens(trace, n, spec),
-                  .most_q = (int32_t)run},
+                  .most_q = (int32_t)run,
+                  .pool = (int32_t)spec->pool},
         .most_rows = (int32_t)rows,
         .most_out = slots};
 }
@@ -206,18 +207,33 @@ void engine_execute(struct engine *e) {
 
 /* ---- what steps cost */
 
+/* Sequences among which a step's rows are divided, as many as fit; 0: that many rows never run. */
+static int32_t readers_of(const struct engine *e, int32_t rows) {
+    const struct session_spec *spec = &e->session->spec;
+    int32_t n = rows < spec->cache.n_seq ? rows : spec->cache.n_seq;
+    for (; n; n--) {
+        const int32_t own = (rows + n - 1) / n;
+        if (own > spec->cache.most_q) return 0;
+        if (!e->spec.pool || n * blocks_for(own, e->spec.block) <= e->spec.pool) break;
+    }
+    return n;
+}
+
 static int64_t timed_step(struct engine *e, int32_t rows, const int32_t *tokens, struct err *err) {
     struct device *device = e->model->device;
     const struct session_spec *spec = &e->session->spec;
-    const int32_t n = rows < spec->cache.n_seq ? rows : spec->cache.n_seq;
+    const int32_t n = readers_of(e, rows);
+    int64_t room = spec->cache.capacity;
+    if (e->spec.pool && e->spec.pool / n * e->spec.block < room)
+        room = e->spec.pool / n * e->spec.block;
     for (int32_t s = 0; s < n; s++) {
-        /* What is beyond a row each is the first ones' prompts. */
-        int32_t own = 1 + (rows - n) / n + (s < (rows - n) % n);
-        if (own > spec->cache.most_q) own = spec->cache.most_q;
-        const int32_t middle = (spec->cache.capacity - own) / 2;
+        const int32_t own = rows / n + (s < rows % n);
         session_set_length(e->session, s, 0);
-        e->spans[s] = (struct span){
-            .seq = s, .begin = own > 1 ? 0 : middle, .rows = own, .tokens = tokens, .out = 1};
+        e->spans[s] = (struct span){.seq = s,
+                                    .begin = own > 1 ? 0 : (int32_t)(room - 1) / 2,
+                                    .rows = own,
+                                    .tokens = tokens,
+                                    .out = 1};
     }
     if (device->kind->sync(device, err)) return -1;
     const int64_t begin = device_now(device);
@@ -232,6 +248,8 @@ int engine_measure(struct engine *e, struct step_costs *costs, struct err *err) 
     int code = 0;
     tokens_fill(&e->stream, e->n, 0, spec->cache.most_q, tokens);
     step_costs_grid(costs, spec->cache.n_seq, spec->most_rows);
+    for (int32_t i = 1; i < costs->n; i++)
+        if (!readers_of(e, costs->rows[i])) costs->n = i;
     for (int32_t i = 0; !code && i < costs->n; i++) {
         double t[TIMES + 1];
         for (int k = 0; !code && k <= TIMES; k++) { /* the first one warms */
@@ -239,9 +257,9 @@ int engine_measure(struct engine *e, struct step_costs *costs, struct err *err) 
             if (t[k] < 0) code = err->code;
         }
         if (!code) costs->ns[i] = served_quantile(t + 1, TIMES, 0.5);
+        for (int32_t s = 0; s < spec->cache.n_seq; s++) session_set_length(e->session, s, 0);
     }
     free(tokens);
-    for (int32_t s = 0; s < spec->cache.n_seq; s++) session_set_length(e->session, s, 0);
     return code;
 }
 

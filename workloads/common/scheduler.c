@@ -269,6 +269,7 @@ static void count_idle(struct scheduler *s, int64_t now) {
     int64_t arrival;
     if (s->active == s->spec.slots || first_waiting(s, now, &arrival) == NEVER) return;
     s->sums.idle_slots += s->spec.slots - s->active;
+    s->sums.idle_steps++;
 }
 
 static void count_step(struct scheduler *s, const struct batch *b, int64_t now) {

@@ -60,6 +60,7 @@ struct schedule_sums {
     int64_t padded_rows;        /* rows if each step were a rectangle: runs times its longest run */
     int64_t pairs;              /* positions attended to, causally, by rows that are no padding */
     int64_t idle_slots;         /* slots left empty although a request had arrived and waited */
+    int64_t idle_steps;         /* steps with such slots */
     int64_t tokens, blocks;     /* resident after the step */
     int32_t most_runs;          /* in flight at most */
     int64_t most_blocks;        /* held at most */

@@ -10,8 +10,6 @@
 
 static bool paged(const struct model_config *config) { return config->params.layout == 1; }
 
-static int32_t ceil_div(int32_t a, int32_t b) { return (int32_t)(((int64_t)a + b - 1) / b); }
-
 /* Slots of one unit, units in all. */
 static int32_t unit_slots(const struct model_config *config, const struct cache_spec *spec) {
     if (paged(config)) return (int32_t)config->params.block;
@@ -19,14 +17,17 @@ static int32_t unit_slots(const struct model_config *config, const struct cache_
     return config->params.window > 0 && ring < spec->capacity ? (int32_t)ring : spec->capacity;
 }
 
+static int32_t blocks_each(const struct model_config *config, const struct cache_spec *spec) {
+    return (int32_t)blocks_for(spec->capacity, config->params.block);
+}
+
 static int64_t n_units(const struct model_config *config, const struct cache_spec *spec) {
-    return paged(config)
-               ? (int64_t)spec->n_seq * ceil_div(spec->capacity, (int32_t)config->params.block)
-               : spec->n_seq;
+    if (!paged(config)) return spec->n_seq;
+    return spec->pool ? spec->pool : (int64_t)spec->n_seq * blocks_each(config, spec);
 }
 
 int32_t cache_slots(const struct model_config *config, const struct cache_spec *spec) {
-    return (int32_t)(n_units(config, spec) / spec->n_seq * unit_slots(config, spec));
+    return (paged(config) ? blocks_each(config, spec) : 1) * unit_slots(config, spec);
 }
 
 void cache_bytes(const struct model_config *config, const struct cache_spec *spec, int64_t *bytes) {
@@ -39,11 +40,15 @@ void cache_bytes(const struct model_config *config, const struct cache_spec *spe
                     unit_slots(config, spec); /* E10: batch and length enter as a product only */
     bytes[MEM_KV] += slots * per_token;
     bytes[MEM_SCALE] += slots * scale_bytes;
-    if (paged(config)) bytes[MEM_STATE] += n_units(config, spec) * (int64_t)sizeof(int32_t);
+    if (paged(config))
+        bytes[MEM_STATE] +=
+            (int64_t)spec->n_seq * blocks_each(config, spec) * (int64_t)sizeof(int32_t);
 }
 
 int64_t cache_host_bytes(const struct model_config *config, const struct cache_spec *spec) {
-    return paged(config) ? (2 * n_units(config, spec) + spec->n_seq) * (int64_t)sizeof(int32_t) : 0;
+    if (!paged(config)) return 0;
+    return blocks_host_bytes(spec->n_seq, blocks_each(config, spec),
+                             (int32_t)n_units(config, spec));
 }
 
 static int allocate(struct cache *cache, void **memory, int64_t bytes, enum memory_class class_of,
@@ -72,16 +77,15 @@ static int create_layer(struct cache *cache, struct kv *kv, int32_t layer, struc
     return code;
 }
 
-static int create_table(struct cache *cache, struct kv *kv, struct err *err) {
-    cache->most_blocks = cache->units / cache->spec.n_seq;
-    kv->table_stride = cache->most_blocks;
-    kv->table = device_alloc(cache->device, sizeof(int32_t) * (size_t)cache->units, MEM_STATE,
-                             "block table");
+static size_t table_bytes(const struct blocks *b) {
+    return sizeof *b->table * (size_t)b->n_seq * (size_t)b->most;
+}
+
+static int create_table(struct cache *cache, struct kv *kv, int32_t each, struct err *err) {
+    cache->blocks = blocks_create(cache->spec.n_seq, each, cache->units, kv->block);
+    kv->table_stride = each;
+    kv->table = device_alloc(cache->device, table_bytes(cache->blocks), MEM_STATE, "block table");
     if (!kv->table) return err_set(err, ERR_MEMORY, "no memory for the block table");
-    cache->table = must_alloc(sizeof(int32_t) * (size_t)cache->units);
-    cache->spare = must_alloc(sizeof(int32_t) * (size_t)cache->units);
-    cache->held = must_alloc(sizeof(int32_t) * (size_t)cache->spec.n_seq);
-    for (int32_t i = 0; i < cache->units; i++) cache->spare[cache->n_spare++] = i;
     return 0;
 }
 
@@ -105,7 +109,7 @@ int cache_create(struct cache **out, struct device *device, const struct model_c
                     .block = unit_slots(config, spec)};
     cache->token_bytes = kv.d_h * dtype_bits(kv.type) / 8;
     cache->token_scale_bytes = kv.type == DT_I8 ? (int64_t)sizeof(float) : 0;
-    int code = paged(config) ? create_table(cache, &kv, err) : 0;
+    int code = paged(config) ? create_table(cache, &kv, blocks_each(config, spec), err) : 0;
     for (int32_t l = 0; l < (int32_t)shape->n_layers; l++) {
         cache->layers[l] = l < cache->n_layers ? kv : cache->layers[0];
         if (!code && l < cache->n_layers) code = create_layer(cache, &cache->layers[l], l, err);
@@ -129,48 +133,51 @@ void cache_close(struct cache **out) {
     }
     device_free(cache->device, cache->layers[0].table);
     free(cache->layers);
-    free(cache->table);
-    free(cache->spare);
-    free(cache->held);
+    blocks_close(&cache->blocks);
     free(cache);
     *out = NULL;
 }
 
-int cache_reserve(struct cache *cache, int32_t seq, int32_t len, struct err *err) {
+static void copy_block(void *ctx, int32_t from, int32_t to) {
+    struct cache *cache = ctx;
+    for (int32_t l = 0; l < cache->n_layers; l++)
+        cache->device->ops->kv_copy_block(cache->device, &cache->layers[l], from, to);
+}
+
+int cache_reserve(struct cache *cache, int32_t seq, int32_t begin, int32_t len, struct err *err) {
+    struct blocks *b = cache->blocks;
     if (len > cache->spec.capacity)
         return err_set(err, ERR_MEMORY, "sequence %d needs %d tokens of cache; it has %d", (int)seq,
                        (int)len, (int)cache->spec.capacity);
-    if (!cache->table) return 0;
-    int32_t need = ceil_div(len, cache->layers[0].block);
-    while (cache->held[seq] < need) {
-        if (!cache->n_spare)
-            return err_set(err, ERR_MEMORY, "no free block of %d left", (int)cache->units);
-        cache->table[(int64_t)seq * cache->most_blocks + cache->held[seq]++] =
-            cache->spare[--cache->n_spare];
-        cache->stale = true;
-    }
-    return 0;
+    if (!b) return 0;
+    const int32_t held = b->held[seq];
+    const int64_t copies = b->copies;
+    const bool room = blocks_write(b, seq, begin, len, copy_block, cache);
+    cache->stale = cache->stale || b->held[seq] != held || b->copies != copies;
+    return room ? 0 : err_set(err, ERR_MEMORY, "no free block of %d left", (int)cache->units);
+}
+
+void cache_share(struct cache *cache, int32_t from, int32_t to, int32_t len) {
+    if (!cache->blocks) return;
+    blocks_share(cache->blocks, from, to, len);
+    cache->stale = true;
 }
 
 void cache_trim(struct cache *cache, int32_t seq, int32_t len) {
-    if (!cache->table) return;
-    int32_t need = ceil_div(len, cache->layers[0].block);
-    while (cache->held[seq] > need)
-        cache->spare[cache->n_spare++] =
-            cache->table[(int64_t)seq * cache->most_blocks + --cache->held[seq]];
+    if (cache->blocks) blocks_trim(cache->blocks, seq, len);
 }
 
 void cache_publish(struct cache *cache) {
     if (!cache->stale) return;
-    cache->device->kind->upload(cache->device, cache->layers[0].table, cache->table,
-                                sizeof(int32_t) * (size_t)cache->units);
+    cache->device->kind->upload(cache->device, cache->layers[0].table, cache->blocks->table,
+                                table_bytes(cache->blocks));
     cache->stale = false;
 }
 
 int64_t cache_place(const struct cache *cache, int32_t seq, int32_t head, int32_t p) {
     const struct kv *kv = &cache->layers[0];
-    const int64_t unit =
-        cache->table ? cache->table[(int64_t)seq * cache->most_blocks + p / kv->block] : seq;
+    const struct blocks *b = cache->blocks;
+    const int64_t unit = b ? b->table[(int64_t)seq * b->most + p / kv->block] : seq;
     return (unit * kv->n_kv + head) * kv->block + p % kv->block;
 }
 
@@ -234,7 +241,7 @@ void cache_save(struct cache *cache, int32_t seq, int32_t len, void *to) {
 
 int cache_load(struct cache *cache, int32_t seq, int32_t len, const void *from, struct err *err) {
     struct transfer transfer = {.device = cache->device, .host = (char *)from, .save = false};
-    int code = cache_reserve(cache, seq, len, err);
+    int code = cache_reserve(cache, seq, 0, len, err);
     if (!code) move_sequence(cache, seq, len, &transfer);
     return code;
 }

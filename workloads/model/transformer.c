@@ -126,7 +126,7 @@ int session_run(struct session *s, struct inputs *inputs, int32_t i, struct err 
     const struct step *step = inputs_step(inputs, i);
     const int32_t *kv_len = inputs_kv_len(inputs, i);
     for (int32_t seq = 0; seq < step->n_seq; seq++) {
-        int code = cache_reserve(s->cache, seq, kv_len[seq], err);
+        int code = cache_reserve(s->cache, seq, s->len[seq], kv_len[seq], err);
         if (code) return code;
     }
     cache_publish(s->cache);
@@ -141,7 +141,7 @@ static int grow(struct session *s, struct err *err) {
     step->most_kv = 0;
     for (int32_t seq = 0; seq < step->n_seq; seq++) {
         if (!s->in_decode[seq]) continue;
-        int code = cache_reserve(s->cache, seq, s->len[seq] + 1, err);
+        int code = cache_reserve(s->cache, seq, s->len[seq], s->len[seq] + 1, err);
         if (code) return code;
         s->len[seq]++;
         if (s->len[seq] > step->most_kv) step->most_kv = s->len[seq];
@@ -309,6 +309,11 @@ void session_close(struct session **out) {
 void session_set_length(struct session *s, int32_t seq, int32_t len) {
     s->len[seq] = len;
     cache_trim(s->cache, seq, len);
+}
+
+void session_share(struct session *s, int32_t from, int32_t to) {
+    cache_share(s->cache, from, to, s->len[from]);
+    s->len[to] = s->len[from];
 }
 
 /* Row i of the decode step is sequence seqs[i], or i where seqs is NULL. */

@@ -67,6 +67,9 @@ int session_plan(struct session *, struct err *);
 /* Sets the tokens resident in a sequence (back, or on after cache_load) and gives back blocks
  * beyond. */
 void session_set_length(struct session *, int32_t seq, int32_t len);
+/* Sequence `to` goes on from all that `from` holds, in its blocks (paged caches only); whoever
+ * writes first into a block that both read copies it. */
+void session_share(struct session *, int32_t from, int32_t to);
 /* The decode step starts over: sequence s feeds tokens[s] at position len[s]; tokens NULL: an
  * advance will say. */
 void session_start(struct session *, const int32_t *tokens);

@@ -231,19 +231,20 @@ static void blocks_come_back(void **state) {
     struct err err = {0};
     ok(cache_create(&cache, ref, &config, &spec, &err), &err);
     assert_int_equal(cache->units, 6);
-    ok(cache_reserve(cache, 0, 9, &err), &err);
-    ok(cache_reserve(cache, 1, 4, &err), &err);
-    assert_int_equal(cache->n_spare, 2);
+    ok(cache_reserve(cache, 0, 0, 9, &err), &err);
+    ok(cache_reserve(cache, 1, 0, 4, &err), &err);
+    assert_int_equal(cache->blocks->n_spare, 2);
     cache_trim(cache, 0, 4);
-    assert_int_equal(cache->n_spare, 4);
-    ok(cache_reserve(cache, 1, 10, &err), &err);
+    assert_int_equal(cache->blocks->n_spare, 4);
+    ok(cache_reserve(cache, 1, 4, 10, &err), &err);
     bool seen[6] = {false}; /* no block twice */
     for (int i = 0; i < 1 + 3; i++) {
-        int32_t unit = i ? cache->table[cache->most_blocks + i - 1] : cache->table[0];
+        const struct blocks *b = cache->blocks;
+        int32_t unit = i ? b->table[b->most + i - 1] : b->table[0];
         assert_false(seen[unit]);
         seen[unit] = true;
     }
-    assert_int_equal(cache_reserve(cache, 1, 11, &err), ERR_MEMORY);
+    assert_int_equal(cache_reserve(cache, 1, 10, 11, &err), ERR_MEMORY);
     cache_close(&cache);
 }
 

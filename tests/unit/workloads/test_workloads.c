@@ -83,7 +83,9 @@ static void each_workload_everywhere(void **state) {
                  {"serving", "requests=7 output=4 most=9 prompt=[5,3,8] slots=3"},
                  {"serving", "requests=7 output=4 most=9 prompt=[5,3] slots=3 policy=static"},
                  {"serving", "requests=7 output=4 most=9 slots=3 prefill=apart prefill_batch=2"},
-                 {"serving", "requests=5 output=4 most=9 slots=2 arrival=poisson step=10us"}};
+                 {"serving", "requests=5 output=4 most=9 slots=2 arrival=poisson step=10us"},
+                 {"paging", "requests=20"},
+                 {"paging", "requests=20 reserve=power memory=400 longest=400"}};
     (void)state;
     struct model_config config = tiny("bf16");
     for (int d = 0; d < DEVICES; d++) {
@@ -357,6 +359,50 @@ static void decode_under_a_window(void **state) {
     }
 }
 
+/* Blocks from a pool that is too small: requests lose their cache and read again, others are
+ * refused; branches share and copy. */
+static void paged_rows(void **state) {
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        if (!devices[d]) continue;
+        struct model_config config = tiny(d ? "bf16" : "int8");
+        struct drive drive;
+        struct witness w = {0};
+        struct values values;
+        drive_model(&config, "layout", "paged", arena);
+        drive_model(&config, "block", "4", arena);
+        config.activation = model_activation(&config.params, devices[d]->kind);
+        drive_open_run(&drive, devices[d], &config, arena);
+        live(&drive, "serving", "lengths=[9,12,4,40,7,10] prompt=[5,3] slots=3 pool=8", &w,
+             &values);
+        assert_true(w.holds && w.identical);
+        assert_true(values_get(&values, "preempted") > 0);
+        assert_true(values_get(&values, "refused") == 1);
+        assert_true(values_get(&values, "most_blocks") <= 8);
+        assert_int_equal(w.compared, 9 + 12 + 4 + 7 + 10);
+        drive_dispose(&drive);
+        drive_model(&drive.config, "block", "16", arena);
+        live(&drive, "sharing", "", &w, &values); /* E24.2 ... E24.5 */
+        assert_true(w.holds && w.identical);
+        assert_true(values_get(&values, "blocks") == 10);
+        assert_true(values_get(&values, "blocks_after_prompt") == 3);
+        assert_true(values_get(&values, "prompt_refs") == 4);
+        assert_true(values_get(&values, "copies") == 3);
+        assert_true(values_get(&values, "blocks_left") == 0);
+        drive_dispose(&drive);
+        live(&drive, "sharing", "mode=separate", &w, &values); /* E24.1 */
+        assert_true(w.holds && w.identical);
+        assert_true(values_get(&values, "blocks") == 16);
+        assert_true(values_get(&values, "copies") == 0);
+        drive_dispose(&drive);
+        live(&drive, "sharing", "prompt=32 samples=3 tokens=1", &w, &values); /* whole blocks */
+        assert_true(values_get(&values, "blocks") == 2 + 3);
+        assert_true(values_get(&values, "copies") == 0);
+        drive_dispose(&drive);
+        drive_close_run(&drive);
+    }
+}
+
 static void kv_rows(void **state) {
     (void)state;
     struct model_config config = drive_config("7b", arena);
@@ -400,6 +446,9 @@ static void checks_refuse(void **state) {
                  {"batching", "lengths=[4,0]"},
                  {"serving", "arrival=given times=[5,4]"},
                  {"serving", "pool=4"},
+                 {"sharing", ""},
+                 {"paging", "longest=100"},
+                 {"paging", "memory=10"},
                  {"serving", "slots=4096 prompt=65536 requests=255"},
                  {"serving", "requests=100000 most=65536 law=fixed output=60000"}};
     (void)state;
@@ -473,6 +522,7 @@ int main(void) {
                                        cmocka_unit_test(without_room_it_is_computed_again),
                                        cmocka_unit_test(decode_rows),
                                        cmocka_unit_test(decode_under_a_window),
+                                       cmocka_unit_test(paged_rows),
                                        cmocka_unit_test(kv_rows),
                                        cmocka_unit_test(checks_refuse),
                                        cmocka_unit_test(every_failing_allocation)};
