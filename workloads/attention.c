@@ -31,6 +31,7 @@ struct attention_self {
     struct step step;
     void *step_memory;
     int32_t next, last; /* the layer whose turn it is, and the one before */
+    int64_t macs;       /* of the last execution, where the device counts */
     float scale;
     struct slow slow;
 };
@@ -87,6 +88,10 @@ static const struct metric metrics[] = {
      "The seeds' bytes with 2-byte elements: 4BSD+4BTD, as if every query head had its own keys.",
      BETTER_NONE, true},
     {"formula_intensity", "FLOP/byte", "formula_flops over formula_bytes.", BETTER_NONE, true},
+    {"intensity_counted", "FLOP/byte",
+     "FLOPs that the device executed, where it counts (ref), over what the allocator gave for a "
+     "layer's keys and values, queries and outputs: formula_intensity, with one row a sequence.",
+     BETTER_NONE, true},
     {0},
 };
 
@@ -266,12 +271,22 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
 static void execute(void *s) {
     struct attention_self *self = s;
     const int64_t calls = calls_of(&self->params, &self->config);
+    const struct op_counts *counts = self->device->counts;
+    const int64_t before = counts ? counts->attention : 0;
     for (int64_t i = 0; i < calls; i++) {
         self->device->ops->attention(self->device, &self->o, &self->q,
                                      &self->cache->layers[self->next], &self->step, self->scale);
         self->last = self->next;
         self->next = self->next + 1 == self->cache->n_layers ? 0 : self->next + 1;
     }
+    if (counts) self->macs = counts->attention - before;
+}
+
+static double intensity_counted(const struct attention_self *self) {
+    const struct tracker *tracker = self->device->tracker;
+    const double bytes = (double)tracker_live(tracker, MEM_KV) / self->cache->n_layers +
+                         (double)tracker_live(tracker, MEM_ACTIVATION);
+    return self->device->counts ? 2 * (double)self->macs / bytes : (double)NAN;
 }
 
 /* ---- witness */
@@ -417,6 +432,7 @@ static void report(void *s, struct values *values) {
     values_set(values, "formula_flops", cost.flops);
     values_set(values, "formula_bytes", ledger_bytes(cost));
     values_set(values, "formula_intensity", ledger_intensity(cost));
+    values_set(values, "intensity_counted", intensity_counted(self));
 }
 
 static void dispose(void *s) {
