@@ -139,25 +139,44 @@ static void load_keys(const struct attention *job, const struct room *room, int3
 /* n bytes by `parts`, rounded up. */
 static int64_t part_of(int64_t bytes, int64_t parts) { return (bytes + parts - 1) / parts; }
 
-/* One product of all rows of a piece, by tiles; meanwhile `bytes` from `ahead` on are asked for,
-   `asks` times in each tile and panel. */
-static void multiply(const struct attention *job, void (*tile)(const struct tile *), struct tile *t,
-                     int32_t m, const char *ahead, int64_t bytes, int64_t asks) {
+/* The rows of a piece: how many positions of a chunk, from its first on, each of them sees at most,
+   later ones more. */
+struct rows {
+    int32_t m, seen[QUERY_ROWS];
+};
+
+enum product { SCORES, VALUES };
+
+/* What is asked for beside a product: `bytes` from `from` on (or from each of t->ahead_runs),
+   `asks` times in each tile and panel (and run). */
+struct asked {
+    const char *from; /* NULL: nothing */
+    int64_t bytes, asks;
+};
+
+/* One product of all rows of a piece, by tiles, each over as many positions from `begin` on as its
+   last row sees: panels of the scores, k of the values. */
+static void multiply(const struct attention *job, enum product product, struct tile *t,
+                     const struct rows *rows, int32_t begin, const struct asked *asked) {
     const struct cpu_kernels *kernels = job->cpu->kernels;
-    const int32_t n = m <= kernels->few ? 1 : (m + kernels->rows - 1) / kernels->rows;
-    const float *x = t->x;
-    float *c = t->c;
+    const int32_t m = rows->m, n = m <= kernels->few ? 1 : (m + kernels->rows - 1) / kernels->rows;
+    const struct tile whole = *t;
     t->ahead = t->panels;
-    t->ahead_panel = ahead == NULL ? 0 : part_of(bytes, t->n_panels);
-    t->ahead_step = part_of(t->ahead_panel, asks * n);
-    t->ahead_panel = t->ahead_step * asks;
+    t->ahead_panel = asked->from == NULL ? 0 : part_of(asked->bytes, t->n_panels);
+    t->ahead_step = part_of(t->ahead_panel, asked->asks * n);
+    t->ahead_panel = t->ahead_step * asked->asks;
     for (int32_t i = 0; i < n; i++) {
         const int32_t r0 = cpu_tile_row(m, i, n, kernels), r1 = cpu_tile_row(m, i + 1, n, kernels);
+        const int32_t seen = rows->seen[r1 - 1] - begin;
+        if (seen <= 0) continue;
         t->m = r1 - r0;
-        t->x = x + r0 * t->ldx;
-        t->c = c + r0 * t->ldc;
-        if (ahead != NULL) t->ahead = ahead + i * asks * t->ahead_step * t->n_panels;
-        tile(t);
+        t->x = whole.x + r0 * t->ldx;
+        t->c = whole.c + r0 * t->ldc;
+        if (product == SCORES) t->n_panels = least(whole.n_panels, (seen + PANEL - 1) / PANEL);
+        if (product == VALUES) t->k = least((int32_t)whole.k, seen);
+        t->ahead_at = i * asked->asks * t->ahead_step * whole.n_panels;
+        if (asked->from != NULL) t->ahead = asked->from + t->ahead_at;
+        (product == SCORES ? kernels->keys : kernels->tile)[job->kv->type](t);
     }
 }
 
@@ -166,11 +185,12 @@ static void multiply(const struct attention *job, void (*tile)(const struct tile
 struct next {
     const char *k[CHUNK / PANEL], *v[CHUNK / PANEL + 1];
     int64_t bytes; /* of a panel's keys, and of its values */
-    bool whole;    /* all panels lie side by side */
+    bool whole;    /* all panels lie side by side, and so do those of this chunk */
 };
 
-static void next_chunk(const struct attention *job, int32_t s, int32_t head, int32_t c0,
-                       struct next *next) {
+/* Beside positions p0 ... p1-1 of the chunk at c0. */
+static void next_chunk(const struct attention *job, int32_t s, int32_t head, int32_t c0, int32_t p0,
+                       int32_t p1, struct next *next) {
     const struct kv *kv = job->kv;
     const int32_t length = job->step->kv_len[s];
     const int64_t row = kv->d_h * value_bytes(kv);
@@ -181,7 +201,7 @@ static void next_chunk(const struct attention *job, int32_t s, int32_t head, int
         head++;
         if (head == kv->n_kv || kv->window > 0) return;
     }
-    next->whole = side_by_side(kv, p, p + CHUNK) == CHUNK;
+    next->whole = side_by_side(kv, p, p + CHUNK) == CHUNK && side_by_side(kv, p0, p1) == p1 - p0;
     for (int32_t i = 0; i < CHUNK / PANEL && p < length; i++, p += PANEL) {
         const int64_t at = cpu_kv_place(kv, s, head, p) * row;
         next->k[i] = (const char *)kv->k + at;
@@ -201,11 +221,12 @@ static bool few(const struct attention *job, int32_t m) {
 
 /* room->s of positions p0 ... p1-1, and of the rest of their panels, which means nothing. */
 static void score(const struct attention *job, const struct room *room, int32_t s, int32_t head,
-                  int32_t m, int32_t c0, int32_t p0, int32_t p1, const struct next *next) {
+                  const struct rows *rows, int32_t c0, int32_t p0, int32_t p1,
+                  const struct next *next) {
     const struct kv *kv = job->kv;
     const struct cpu_kernels *kernels = job->cpu->kernels;
     const int64_t words = (kv->d_h * value_bytes(kv) + WORD - 1) / WORD;
-    const int32_t first = (p0 - c0) / PANEL, end = (p1 - c0 + PANEL - 1) / PANEL;
+    const int32_t m = rows->m, first = (p0 - c0) / PANEL, end = (p1 - c0 + PANEL - 1) / PANEL;
     for (int32_t i = first; i < end; i++)
         load_keys(job, room, s, head, c0 + i * PANEL, p0, p1, room->k + i * PANEL,
                   few(job, m) || !next->whole ? next->k[i] : NULL);
@@ -218,13 +239,13 @@ static void score(const struct attention *job, const struct room *room, int32_t 
                      .k_step = APART * WORD,
                      .step = PANEL * WORD,
                      .n_panels = end - first};
-    multiply(job, kernels->keys[kv->type], &t, m,
-             few(job, m) || !next->whole ? next->v[0] : next->k[0],
-             (!next->whole  ? 1
-              : few(job, m) ? 2
-                            : 4) *
-                 next->bytes,
-             kv->type == DT_F32 ? part_of(words, 2) : words);
+    const struct asked asked = {.from = few(job, m) || !next->whole ? next->v[0] : next->k[0],
+                                .bytes = (!next->whole  ? 1
+                                          : few(job, m) ? 2
+                                                        : 4) *
+                                         next->bytes,
+                                .asks = kv->type == DT_F32 ? part_of(words, 2) : words};
+    multiply(job, SCORES, &t, rows, first * PANEL, &asked);
     if (kv->type != DT_I8) return;
     const float *scales = load_scales(kv, room, kv->k_scale, s, head, c0, p0, p1);
     for (int32_t i = 0; i < m; i++)
@@ -232,15 +253,37 @@ static void score(const struct attention *job, const struct room *room, int32_t 
                           (end - first) * PANEL);
 }
 
+/* Values in blocks, as runs of one product: a call for each would cost a sixth of a decode step. */
+static void weigh_runs(const struct attention *job, int32_t s, int32_t head, struct tile *t,
+                       const struct rows *rows, int32_t c0, int32_t p0, int32_t p1,
+                       const struct next *next) {
+    const struct kv *kv = job->kv;
+    const char *runs[CHUNK / RUN], *ahead[CHUNK / RUN];
+    const int32_t first = (p0 - c0) / RUN;
+    for (int32_t i = first; c0 + i * RUN < p1; i++) {
+        const int64_t at = cpu_kv_place(kv, s, head, c0 + i * RUN) * t->k_step;
+        runs[i - first] = (const char *)kv->v + at;
+        ahead[i - first] = next->v[i + 1] != NULL ? next->v[i + 1] : runs[i - first];
+    }
+    t->runs = runs;
+    t->ahead_runs = ahead;
+    t->first_row = p0 % RUN;
+    t->k = p1 - p0;
+    multiply(job, VALUES, t, rows, p0 - c0, &(struct asked){next->v[1], next->bytes, RUN / 2});
+}
+
 /* room->part: the values of positions p0 ... p1-1 by their weights in room->s. */
 static void weigh(const struct attention *job, const struct room *room, int32_t s, int32_t head,
-                  int32_t m, int32_t c0, int32_t p0, int32_t p1, const struct next *next) {
+                  const struct rows *rows, int32_t c0, int32_t p0, int32_t p1,
+                  const struct next *next) {
     const struct kv *kv = job->kv;
     const struct cpu_kernels *kernels = job->cpu->kernels;
     const int64_t bytes = value_bytes(kv);
     const bool copied = kv->d_h != job->width; /* else the last panel would reach past the row */
+    const int32_t m = rows->m;
     struct tile t = {.c = room->part,
                      .ldc = job->width,
+                     .x = room->s + (p0 - c0),
                      .ldx = CHUNK,
                      .k_step = job->width * bytes,
                      .step = PANEL * bytes,
@@ -253,15 +296,21 @@ static void weigh(const struct attention *job, const struct room *room, int32_t 
         memset(room->v, 0, (size_t)((p1 - p0) * t.k_step));
         copy_rows(kv, kv->v, s, head, p0, p1, room->v, t.k_step);
     }
-    for (int32_t p = p0; p < p1; p += (int32_t)t.k) {
-        t.k = copied ? p1 - p0 : side_by_side(kv, p, p1);
+    if (!copied && !next->whole && kv->block % RUN == 0) {
+        weigh_runs(job, s, head, &t, rows, c0, p0, p1, next);
+        return;
+    }
+    for (int32_t p = p0, n; p < p1; p += n) {
+        n = copied ? p1 - p0 : side_by_side(kv, p, p1);
+        t.k = n;
         t.panels = copied ? room->v : (const char *)kv->v + cpu_kv_place(kv, s, head, p) * t.k_step;
         t.x = room->s + (p - c0);
         t.c = room->part;
         t.add = p > p0;
         const int32_t i = !next->whole ? (p - c0) / PANEL + 1 : few(job, m) ? 2 : 0;
-        const int64_t asked = next->whole ? (4 - i) * next->bytes : t.k * kv->d_h * bytes;
-        multiply(job, kernels->tile[kv->type], &t, m, next->v[i], asked, part_of(t.k, 2));
+        const int64_t bytes_asked = next->whole ? (4 - i) * next->bytes : n * kv->d_h * bytes;
+        multiply(job, VALUES, &t, rows, p - c0,
+                 &(struct asked){next->v[i], bytes_asked, part_of(n, 2)});
     }
 }
 
@@ -278,19 +327,21 @@ static void do_chunk(const struct attention *job, const struct room *room, int32
     const int32_t *pos = job->step->pos;
     const int32_t low = first_position(job->kv, pos[r0]), p0 = low > c0 ? low : c0;
     const int32_t p1 = pos[r1 - 1] + 1 < c0 + CHUNK ? pos[r1 - 1] + 1 : c0 + CHUNK;
+    const struct cpu_kernels *kernels = job->cpu->kernels;
     const int32_t m = (r1 - r0) * job->group, used = round_up(p1 - c0, PANEL);
+    struct rows rows = {.m = m};
     struct next next;
-    next_chunk(job, s, head, c0, &next);
-    score(job, room, s, head, m, c0, p0, p1, &next);
+    for (int32_t i = 0; i < m; i++) rows.seen[i] = within(pos[r0 + i / job->group] + 1 - c0, used);
+    next_chunk(job, s, head, c0, p0, p1, &next);
+    score(job, room, s, head, &rows, c0, p0, p1, &next);
+    /* All maxima first: an exponential that waits for its own row's would keep the next row's
+     * from being begun. */
     for (int32_t i = 0; i < m; i++) {
-        const int32_t p = pos[r0 + i / job->group];
-        /* The row's positions within the chunk; none where its window begins later or it ends
-         * before. */
-        const int32_t lo = within(first_position(job->kv, p) - c0, used),
-                      hi = within(p + 1 - c0, used);
-        part_m[i] = job->cpu->kernels->softmax(room->s + i * CHUNK, used, lo, hi, &part_l[i]);
+        const int32_t lo = first_position(job->kv, pos[r0 + i / job->group]) - c0;
+        part_m[i] = kernels->mask(room->s + i * CHUNK, used, within(lo, used), rows.seen[i]);
     }
-    weigh(job, room, s, head, m, c0, p0, p1, &next);
+    for (int32_t i = 0; i < m; i++) part_l[i] = kernels->exps(room->s + i * CHUNK, used, part_m[i]);
+    weigh(job, room, s, head, &rows, c0, p0, p1, &next);
 }
 
 static char *head_of(const struct tensor *t, int64_t r, int64_t head, int64_t d) {

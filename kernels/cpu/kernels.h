@@ -13,7 +13,7 @@
    for each two k the 16 pairs of their values (the last with a 0 if k is odd), so that a shift and
    a mask widen them; int8, for each k the 16 codes; 4 bits, for each eight k the 16 words of their
    codes, the first lowest, int4 as code + 8. Columns that share a scale begin a new word. */
-enum { PANEL = 16 };
+enum { PANEL = 16, RUN = 16 };
 
 enum {                   /* all lengths below are of floats unless said */
        FLOAT_TYPES = 3,  /* DT_F32, DT_F16, DT_BF16 index the tables */
@@ -43,6 +43,11 @@ struct tile { /* c (m, 16 n_panels) = [c +] x (m, k) * panels^T */
      */
     const void *ahead;
     int64_t ahead_panel, ahead_step; /* bytes */
+    /* Of `tile`: NULL (panels and ahead are one piece), or for each RUN of k where its rows begin,
+     * k starting at row `first_row` of the first, and what is asked for meanwhile, ahead_at behind.
+     */
+    const char *const *runs, *const *ahead_runs;
+    int64_t first_row, ahead_at;
 };
 
 enum { PAIR_PANELS = 17 };
@@ -101,9 +106,10 @@ struct cpu_kernels {
      * from `near` on, for the first-level cache. */
     void (*transpose)(void *out, int64_t apart, const void *in, int64_t ld, int64_t n,
                       const void *ahead, const void *near);
-    /* s (n, a multiple of 16) becomes exp(s - max) within lo ... hi-1 and 0 elsewhere; returns the
-     * maximum, *sum the sum. */
-    float (*softmax)(float *s, int64_t n, int64_t lo, int64_t hi, float *sum);
+    /* The two halves of softmax over s (n, a multiple of 16). Where outside of lo ... hi-1 is -inf
+     * from now on; the maximum. Then exp(s - max), or zeros where max is -inf; their sum. */
+    float (*mask)(float *s, int64_t n, int64_t lo, int64_t hi);
+    float (*exps)(float *s, int64_t n, float max);
     /* Joins the softmax part (o, m, l) of later positions into the running one; m is -inf where
      * nothing is in yet. */
     void (*join)(float *o, float *m, float *l, const float *part, float part_m, float part_l,

@@ -32,6 +32,14 @@ static void reals(float *v, int64_t n, float most) {
             fail_msg("%s: %s: %.9g, expected %.9g", (level)->name, what, g, w);                    \
     } while (0)
 
+/* Both halves; the maximum. */
+static float softmax(const struct cpu_kernels *level, float *s, int64_t n, int64_t lo, int64_t hi,
+                     float *sum) {
+    const float max = level->mask(s, n, lo, hi);
+    *sum = level->exps(s, n, max);
+    return max;
+}
+
 /* The exponential, seen through softmax: every value beside a maximum of 0. */
 static void exponential_is_within_two_ulp(void **state) {
     (void)state;
@@ -44,7 +52,7 @@ static void exponential_is_within_two_ulp(void **state) {
             for (int i = 0; i < 16; i++) x[i] = round % 2 ? x[i] - 43.5f : -fabsf(x[i]);
             x[round % 16] = 0;
             memcpy(s, x, sizeof s);
-            assert_true(levels[l]->softmax(s, 16, 0, 16, &sum) == 0.0f);
+            assert_true(softmax(levels[l], s, 16, 0, 16, &sum) == 0.0f);
             for (int i = 0; i < 16; i++) {
                 const double want = exp((double)x[i]);
                 const float error = (float)(fabs((double)s[i] - want) / want);
@@ -71,7 +79,7 @@ static void softmax_sees_only_its_range(void **state) {
                             x[i] = i % 2 ? NAN : 1e30f; /* must not be looked at */
                     memcpy(s, x, sizeof s);
                     for (int64_t i = lo; i < hi; i++) max = x[i] > max ? x[i] : max;
-                    const float got = levels[l]->softmax(s, n, lo, hi, &sum);
+                    const float got = softmax(levels[l], s, n, lo, hi, &sum);
                     assert_true(got == max);
                     double total = 0;
                     for (int64_t i = 0; i < n; i++) {
