@@ -2,6 +2,7 @@
 /* `bench gate --calibrate`: a program against itself, in one sitting or several. */
 #include "harness/gate_live.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ static bool ends_in(const char *text, const char *end) {
 
 int gate_calibrate(const struct arguments *a, struct err *err) {
     const char *protocol = argument(a, "--calibrate"), *given = argument(a, "--sittings");
+    const char *folder = argument(a, "--output"); /* of the sittings' results */
     struct sittings s = {.n = 0};
     struct gate_settings settings;
     struct arena *arena = arena_create();
@@ -60,9 +62,16 @@ int gate_calibrate(const struct arguments *a, struct err *err) {
                                        .judge = keep,
                                        .ctx = &s};
         request.protocol.n_sets = arguments_of(a, "--set", sets, 128);
+        if (folder) code = make_dirs(folder, err);
         for (int64_t k = 0;
-             k < sittings && !code && exit_code != EXIT_USAGE && exit_code != EXIT_INTERRUPTED; k++)
+             k < sittings && !code && exit_code != EXIT_USAGE && exit_code != EXIT_INTERRUPTED;
+             k++) {
+            struct text out_name = {0};
+            text_printf(&out_name, "%s/sitting-%" PRId64 ".h5", folder ? folder : "", k + 1);
+            if (folder) request.out = out_name.data;
             exit_code = pair_main(&request);
+            text_free(&out_name);
+        }
     }
     if (!code && s.n) {
         pairs_settings(s.tables[0], &settings, arena);

@@ -21,9 +21,13 @@ static const struct flag flags[] = {
      true},
     {"--from-history", NULL, "FILE", "How to judge",
      "runs of at least 8 different days, or a folder of them: the spread between runs", true},
+    {"--from-calibration", NULL, "FILE", "How to judge",
+     "a sitting of --calibrate, or a folder of them (--sittings K -o FOLDER): the spread between "
+     "runs",
+     true},
     {"--strict", NULL, NULL, "How to judge", "undecided rows end in exit 5", false},
     {"--attempt", NULL, "N", "How to judge",
-     "the N-th try of this gate takes gate.alpha / 2^(N-1); default $GITHUB_RUN_ATTEMPT, else 1",
+     "the N-th try of this gate takes gate.alpha / 2^N; default $GITHUB_RUN_ATTEMPT, else 1",
      false},
     {"--accepted", NULL, "LIST", "How to judge",
      "the old file must be in this list; default OLD.accepted where there is one", false},
@@ -37,9 +41,11 @@ static const struct flag flags[] = {
      "shows those of a result of it, FILE.h5",
      false},
     {"--sittings", NULL, "K", "What can be seen here",
-     "so often, for the spread between runs (gate.between_run)", false},
+     "so often, for the spread between runs (--from-calibration)", false},
     {"--format", "-f", "FORMAT", "Output", "text (default), md, json, junit", false},
-    {"--output", "-o", "FILE", "Output", "the document goes there, text to standard output", false},
+    {"--output", "-o", "FILE", "Output",
+     "the document goes there, text to standard output; of --calibrate a folder for its results",
+     false},
     {0},
 };
 
@@ -95,7 +101,8 @@ static int finished(const struct gate *g, int code) {
 }
 
 static int judge(const struct arguments *a, const char *format, struct gate_files *old,
-                 struct gate_files *new, struct gate_files *history, struct err *err) {
+                 struct gate_files *new, struct gate_files *history, struct gate_files *calibration,
+                 struct err *err) {
     struct arena *arena = arena_create();
     struct gate_settings settings;
     struct gate *g = NULL;
@@ -113,6 +120,8 @@ static int judge(const struct arguments *a, const char *format, struct gate_file
                                 .n_new = new->n,
                                 .history = history->items,
                                 .n_history = history->n,
+                                .calibration = calibration->items,
+                                .n_calibration = calibration->n,
                                 .across = across,
                                 .n_across = n_across,
                                 .facts = gate_files_facts};
@@ -139,12 +148,12 @@ static int check_way(const struct arguments *a, struct err *err) {
     } ways[] = {
         [FILES] = {"OLD NEW", {"--baseline-bin", "--protocol", "--sittings", NULL}},
         [BASELINE] = {"--baseline",
-                      {"--calibrate", "--sittings", "--old", "--new", "--from-history", "--across",
-                       NULL}},
+                      {"--calibrate", "--sittings", "--old", "--new", "--from-history",
+                       "--from-calibration", "--across", NULL}},
         [CALIBRATE] = {"--calibrate",
                        {"--baseline-bin", "--protocol", "--old", "--new", "--from-history",
-                        "--across", "--metric", "--rows", "--strict", "--attempt", "--accepted",
-                        "--format", "--output", NULL}},
+                        "--from-calibration", "--across", "--metric", "--rows", "--strict",
+                        "--attempt", "--accepted", "--format", NULL}},
     };
     const int way = argument(a, "--baseline")    ? BASELINE
                     : argument(a, "--calibrate") ? CALIBRATE
@@ -158,15 +167,25 @@ static int check_way(const struct arguments *a, struct err *err) {
     return 0;
 }
 
+static int add_named(const struct arguments *a, const char *flag, struct gate_files *f,
+                     struct err *err) {
+    const char *files[128];
+    const size_t n = arguments_of(a, flag, files, 128);
+    int code = 0;
+    for (size_t i = 0; i < n && !code; i++) code = gate_files_add(f, files[i], err);
+    return code;
+}
+
 static int gate_main(int argc, char **argv) {
     struct arguments a;
     struct err err = {0};
-    struct gate_files old = {0}, new = {0}, history = {0};
-    const char *format, *files[128];
+    struct gate_files old = {0}, new = {0}, history = {0}, calibration = {0};
+    const char *format;
     int code = command_parse(&command_gate, argc, argv, &a);
     if (code) return code < 0 ? EXIT_OK : code;
-    if (check_way(&a, &err) || gate_files_output(&a, &format, &err)) return command_fail(&err);
+    if (check_way(&a, &err)) return command_fail(&err);
     if (argument(&a, "--calibrate")) return gate_calibrate(&a, &err);
+    if (gate_files_output(&a, &format, &err)) return command_fail(&err);
     if (argument(&a, "--baseline")) {
         struct gate_live live = {
             .a = &a, .format = format, .accepted = check_accepted, .finished = finished};
@@ -174,18 +193,20 @@ static int gate_main(int argc, char **argv) {
         return gate_live(&live, &err);
     }
     code = gate_files_sides(&a, &old, &new, &err);
-    const size_t n = arguments_of(&a, "--from-history", files, 128);
-    for (size_t i = 0; i < n && !code; i++) code = gate_files_add(&history, files[i], &err);
-    code = code ? command_fail(&err) : judge(&a, format, &old, &new, &history, &err);
+    if (!code) code = add_named(&a, "--from-history", &history, &err);
+    if (!code) code = add_named(&a, "--from-calibration", &calibration, &err);
+    code = code ? command_fail(&err) : judge(&a, format, &old, &new, &history, &calibration, &err);
     gate_files_free(&old);
     gate_files_free(&new);
     gate_files_free(&history);
+    gate_files_free(&calibration);
     return code;
 }
 
 const struct command command_gate = {
     .name = "gate",
-    .usage = "OLD.h5 NEW.h5 [--from-history FILES] | --baseline FILE | --calibrate PROTOCOL",
+    .usage =
+        "OLD.h5 NEW.h5 [--from-history FILES] | --baseline FILE | --calibrate PROTOCOL",
     .brief = "a verdict on a change, by an exit code that a merge can hang on",
     .group = "Compare",
     .flags = flags,

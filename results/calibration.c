@@ -55,20 +55,6 @@ static double within(const struct tables *ts, int64_t a) {
     return visits ? sum / (double)visits : (double)NAN;
 }
 
-/* Mean ln of a row's time in one sitting. */
-static double level(const struct tables *ts, int64_t a) {
-    const struct table *pairs = tables_peek(ts, "pairs");
-    double sum = 0;
-    size_t n = 0;
-    for (int64_t r = 0; r < table_rows(pairs); r++) {
-        const double ns = table_real(pairs, r, "a_ns") * table_real(pairs, r, "b_ns");
-        if (table_int(pairs, r, "a") != a || !(ns > 0)) continue;
-        sum += log(ns) / 2;
-        n++;
-    }
-    return n ? sum / (double)n : (double)NAN;
-}
-
 static double change(const struct gate_settings *s, double spread, double rounds, double bound) {
     if (rounds < EVALUE_LEAST) return INFINITY;
     const size_t n = rounds < (double)s->rounds ? (size_t)rounds : (size_t)s->rounds;
@@ -132,7 +118,7 @@ int calibration_of(const struct tables *const *sittings, size_t n, const struct 
         r->s = stats_stddev(known, m);
         const double rest = r->s * r->s - within(ts, points[i]);
         r->workers = rest > 0 ? sqrt(rest) : 0;
-        for (size_t k = 0; k < n; k++) levels[k] = level(sittings[k], points[i]);
+        for (size_t k = 0; k < n; k++) levels[k] = pairs_level(sittings[k], points[i]);
         r->sittings = n > 1 ? stats_stddev(levels, n) : (double)NAN;
         judge_row(c, i, s, bound);
         free(known);

@@ -37,6 +37,19 @@ struct pair_y pairs_y(const double (*times)[4], size_t n) {
     return y;
 }
 
+double pairs_level(const struct tables *ts, int64_t a) {
+    const struct table *pairs = tables_peek(ts, "pairs");
+    double sum = 0;
+    size_t n = 0;
+    for (int64_t r = 0; r < table_rows(pairs); r++) {
+        const double ns = table_real(pairs, r, "a_ns") * table_real(pairs, r, "b_ns");
+        if (table_int(pairs, r, "a") != a || !(ns > 0)) continue;
+        sum += log(ns) / 2;
+        n++;
+    }
+    return n ? sum / (double)n : (double)NAN;
+}
+
 bool pairs_there(const struct tables *ts) { return table_rows(tables_peek(ts, "pairs")) > 0; }
 
 bool pairs_begun(const struct tables *ts) { return *tables_meta(ts, "side_a"); }

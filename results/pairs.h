@@ -20,6 +20,9 @@ struct pair_y pairs_y(const double (*times)[4], size_t n);
 bool pairs_there(const struct tables *);
 /* Whether they are of one by their head, measured or not. */
 bool pairs_begun(const struct tables *);
+/* Mean ln of the time of a point of side a, in ns and over both sides: where the machine was in
+   this sitting. NAN: it took no turns. */
+double pairs_level(const struct tables *, int64_t a);
 /* Rows with the rounds so far, judged. Equal rows of both sides are compared in their exact metrics
    too, where the tables have a summary. */
 struct gate *pairs_gate(const struct tables *, const struct gate_settings *);

@@ -305,6 +305,7 @@ static void add_cell(struct matching *s, const char *cell, const struct matched_
     add_words(&flags, b.flags.data);
     row.flags = flags.data;
     if (s->sides->n_history) from_history(s, cell, &row);
+    if (!(row.between > 0)) sides_from_sittings(s, cell, &row);
     gate_add(s->gate, &row);
     if (a.present && b.present && !*s->differ) exact_rows(s, &row);
     text_free(&flags);
@@ -388,6 +389,7 @@ int sides_gate(const struct sides *sides, struct gate *g, struct err *err) {
         struct sides use = *sides;
         if (!s.history || days < SIDES_DAYS) use.n_history = 0;
         s.sides = &use;
+        if (!strcmp(s.metric, "time")) sides_open_sittings(&s);
         sides_compare_facts(&s);
         add_rows(&s);
         gate_judge(g);

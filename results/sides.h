@@ -18,10 +18,15 @@ struct sides_fact {              /* a fact of the protocol that has to agree */
 struct sides {
     const struct sides_file *old, *new, *history;
     size_t n_old, n_new, n_history;
+    /* Sittings of bench gate --calibrate: comparisons of a program with itself. Those that are none
+       or of another machine are left out and named. */
+    const struct sides_file *calibration;
+    size_t n_calibration;
     const char *const *across; /* (n_across) facts that may differ: "cpu.model", or "cpu" for all */
     size_t n_across;
     const struct sides_fact *facts; /* ends with key NULL */
 };
+enum { SIDES_SITTINGS = 2 }; /* of a calibration, at least */
 enum { SIDES_DAYS = 8 }; /* runs of different days from which the spread between runs is taken */
 
 /* Rows, notes and names of the files into the gate, then gate_judge. The metric and its rows are

@@ -18,7 +18,7 @@ static bool is_prefix(const char *list, const char *key) {
 static bool compared(const char *key) {
     static const char *const others[] = {"load",          "moment",         "memory.free_bytes",
                                          "build.version", "build.revision", "build.dirty",
-                                         "build.digest", "build.command"};
+                                         "build.digest",  "build.command"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (is_prefix(others[i], key)) return false;
     return true;

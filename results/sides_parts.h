@@ -21,10 +21,16 @@ struct matching { /* of the whole comparison */
     struct gate *gate;
     struct arena *arena;
     struct matched_file *old, *new, *history;
+    const struct tables **sittings; /* (n_sittings) of the calibration, those that count */
+    size_t n_sittings;
     const char *metric;
     enum better better;
     char *differ; /* names of facts that differ; "" none */
 };
+/* Sets `sittings`, and says in notes which are left out and how many there are. */
+void sides_open_sittings(struct matching *);
+/* The spread of the levels of the row with that cell, where at least SIDES_SITTINGS have it. */
+void sides_from_sittings(const struct matching *, const char *cell, struct gate_row *);
 /* Sets `differ`, and says in notes what differs, is compared across, or is not known. */
 void sides_compare_facts(struct matching *);
 

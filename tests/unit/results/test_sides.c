@@ -401,6 +401,69 @@ static struct gate *with_history(size_t runs, int days, struct err *err) {
     return g;
 }
 
+/* Sittings of a program with itself whose levels are 0, s, ..., as ln: their spread by hand. */
+static struct tables *sitting(double level, const char *b, const char *cpu) {
+    struct tables *ts = tables_create();
+    struct table *pairs = tables_get(ts, "pairs");
+    synthetic_environment(ts, "cpu.model", cpu, "");
+    meta(ts, "side_a", "as declared");
+    meta(ts, "side_b", b);
+    for (int side = 0; side < 2; side++) {
+        synthetic_point(ts, "", "batch=1", 1e9, 2e9);
+        synthetic_point(ts, "", "batch=2", 1e9, 2e9);
+    }
+    for (int64_t k = 0; k < 8; k++) { /* rounds of batch=1 alone */
+        const int64_t row = table_add(pairs, 1);
+        table_set_i64(pairs, row, "a", 0);
+        table_set_f64(pairs, row, "a_ns", 1e7 * exp(level + (k % 2 ? 0.001 : -0.001)));
+        table_set_f64(pairs, row, "b_ns", 1e7 * exp(level + (k % 2 ? -0.001 : 0.001)));
+    }
+    return ts;
+}
+
+static struct gate *with_sittings(size_t n, const char *b, const char *cpu) {
+    struct tables *past[4], *old = usual(1, 1), *new = usual(1.2, 2);
+    struct sides_file files[2], calibration[4];
+    struct err err = {0};
+    for (size_t i = 0; i < n; i++) {
+        past[i] = sitting(0.004 * (double)i, b, cpu);
+        calibration[i] = (struct sides_file){"sitting.h5", past[i]};
+    }
+    struct sides sides = two(files, old, new);
+    sides.calibration = calibration, sides.n_calibration = n;
+    const struct gate_settings s = gate_defaults();
+    struct gate *g = gate_create(GATE_STORED, &s, 0);
+    assert_int_equal(sides_gate(&sides, g, &err), 0);
+    tables_close(&old);
+    tables_close(&new);
+    for (size_t i = 0; i < n; i++) tables_close(&past[i]);
+    return g;
+}
+
+static void a_calibration_gives_the_spread(void **state) {
+    (void)state;
+    struct gate *g = with_sittings(4, "as declared", "one");
+    /* 0, 4, 8 and 12 thousandths: variance 80/3 of their squares */
+    assert_true(fabs(g->rows[0].between - 1e-3 * sqrt(80.0 / 3)) < 1e-9);
+    assert_true(fabs(g->rows[0].between_df - 3) < 1e-12);
+    assert_false(g->rows[0].between_unknown);
+    assert_true(g->rows[1].between_unknown); /* no sitting has this row */
+    noted(g, "by 4 sittings of a calibration");
+    gate_close(&g);
+    g = with_sittings(1, "as declared", "one");
+    assert_true(g->rows[0].between_unknown);
+    noted(g, "the calibration has 1 sitting; 2 are needed");
+    gate_close(&g);
+    g = with_sittings(4, "workload.batch=2", "one");
+    assert_true(g->rows[0].between_unknown);
+    noted(g, "no comparison of a program with itself");
+    gate_close(&g);
+    g = with_sittings(4, "as declared", "another");
+    assert_true(g->rows[0].between_unknown);
+    noted(g, "left out of the calibration: sitting.h5 (cpu.model is another)");
+    gate_close(&g);
+}
+
 static void a_history_gives_the_spread(void **state) {
     (void)state;
     struct err err = {0};
@@ -457,6 +520,7 @@ int main(void) {
         cmocka_unit_test(exact_metrics_have_no_tolerance),
         cmocka_unit_test(several_runs),
         cmocka_unit_test(a_history_gives_the_spread),
+        cmocka_unit_test(a_calibration_gives_the_spread),
         cmocka_unit_test(an_empty_selection),
         cmocka_unit_test(edited_summaries_are_said),
     };
