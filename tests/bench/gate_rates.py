@@ -159,7 +159,8 @@ def part_live(bench, gate, out):
             continue
         found = others = 0
         for g in gates:
-            named = {row["row"] for row in g["rows"] if slower(row)} | ({"all rows"} if slower(g["all"]) else set())
+            named = {row["row"] for row in g["rows"] if slower(row)}
+            named |= {"all rows"} if "all" in g and slower(g["all"]) else set()  # absent where rows have no numbers
             wanted = {"no change": set(), "all rows +2 %": {"all rows"}}.get(what, {"spin"})
             found += bool(named & wanted if wanted else named)
             others += bool(named - wanted) and bool(wanted)
