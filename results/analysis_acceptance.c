@@ -83,7 +83,9 @@ static void system_efficiency(struct line *l) {
     add_metric(l, "output_rate", "", " token/s", 1);
     add_metric(l, "n_out", "of ", " tokens a request", 1);
     add_metric(l, "mfu", "", " % of the peak", 100);
-    add_metric(l, "mbu", "", " % of the bandwidth", 100);
+    add_metric(l, "bandwidth", "", " GB/s by the ledger", 1e-9);
+    if (isfinite(rows_metric(l->ts, l->point, "mbu")))
+        add_metric(l, "mbu", "", " % of the bandwidth", 100);
 }
 
 static void capacity(struct line *l) {
