@@ -205,8 +205,7 @@ static int gate_main(int argc, char **argv) {
 
 const struct command command_gate = {
     .name = "gate",
-    .usage =
-        "OLD.h5 NEW.h5 [--from-history FILES] | --baseline FILE | --calibrate PROTOCOL",
+    .usage = "OLD.h5 NEW.h5 [--from-history FILES] | --baseline FILE | --calibrate PROTOCOL",
     .brief = "a verdict on a change, by an exit code that a merge can hang on",
     .group = "Compare",
     .flags = flags,
