@@ -253,7 +253,8 @@ static void score(const struct attention *job, const struct room *room, int32_t 
                           (end - first) * PANEL);
 }
 
-/* Values in blocks, as runs of one product: a call for each would cost a sixth of a decode step. */
+/* Values in blocks, as runs of one product: a call for each costs decode in blocks of 16 about 4 %
+ * (bf16, AVX-512). */
 static void weigh_runs(const struct attention *job, int32_t s, int32_t head, struct tile *t,
                        const struct rows *rows, int32_t c0, int32_t p0, int32_t p1,
                        const struct next *next) {
