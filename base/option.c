@@ -166,7 +166,7 @@ static int refuse_word(const char *text, const char *const *words, struct err *e
     return ERR_INPUT;
 }
 
-/* "[1, 2, 4]", "1,2,4", "3", "[]". */
+/* "[1, 2, 4]", "1,2,4", "3". */
 static int parse_ints(const struct option *o, const char *text, struct ints *out,
                       struct arena *arena, struct err *err) {
     size_t len = strlen(text), most = 1;
@@ -183,7 +183,10 @@ static int parse_ints(const struct option *o, const char *text, struct ints *out
         rest[len - 1] = 0;
         p++;
         p += strspn(p, " ");
-        if (!*p) goto out; /* the empty list */
+        if (!*p) { /* who takes a list takes its first item */
+            code = refuse(o, text, err);
+            goto out;
+        }
     }
     if (most > INT32_MAX / 2) {
         code = err_set(err, ERR_INPUT, "a list of more than %d integers", INT32_MAX / 2);

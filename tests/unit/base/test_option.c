@@ -155,8 +155,6 @@ static void check_reads_and_writes(void) {
         {"lengths", "3", "[3]"},
         {"lengths", "1,2,4", "[1, 2, 4]"},
         {"lengths", " [ 1 ,2, 100 ] ", "[1, 2, 100]"},
-        {"lengths", "[]", "[]"},
-        {"lengths", "[ ]", "[]"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct option *o = option_find(table, rows[i][0]);
@@ -197,6 +195,10 @@ static void check_refusals(void) {
         {"fast", "True", "'True' is not one of false, true; did you mean 'true'?"},
         {"name", "\xff", "the text is not UTF-8"},
         {"lengths", "[1, 200]", "200 is outside 1" TO "100"},
+        {"lengths", "[]",
+         "'[]' is not allowed here; allowed: integers, as \"[1, 2, 4]\", each 1" TO "100"},
+        {"lengths", "[ ]",
+         "'[ ]' is not allowed here; allowed: integers, as \"[1, 2, 4]\", each 1" TO "100"},
         {"lengths", "[1, 2",
          "'[1, 2' is not allowed here; allowed: integers, as \"[1, 2, 4]\", each 1" TO "100"},
         {"lengths", "1,,2",
