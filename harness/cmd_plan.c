@@ -7,13 +7,14 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/option.h"
 #include "base/text.h"
 #include "harness/command.h"
 #include "harness/page.h"
 #include "harness/protocol.h"
 #include "harness/sheet.h"
 
-enum { SETS_MOST = 80 };
+enum { MOST_MORE = 128, SETS_MOST = MOST_MORE + 16 };
 static const struct flag flags[] = {
     {"--sheet", NULL, "NAME", "What to plan for",
      "data sheet of a device: a name (bench list sheets) or a file of your own", false},
@@ -42,6 +43,32 @@ static void add_set(struct sets *s, const char *key, const char *value) {
     if (value && s->n < SETS_MOST) s->items[s->n++] = arena_printf(s->arena, "%s=%s", key, value);
 }
 
+static bool used(const struct sheet_figure *f) {
+    for (const char *const *name = sheet_figures; *name; name++)
+        if (!strcmp(f->name, *name)) return true;
+    return false;
+}
+
+/* A sheet's mistakes are told with their place in it; one without a figure says nothing. */
+static int check_figures(const struct sheet *sheet, struct arena *arena, struct err *err) {
+    const struct workload *ledger = workload_find("ledger");
+    void *params = arena_alloc(arena, ledger->params_size);
+    struct err why = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < sheet->n; i++) {
+        const struct sheet_figure *f = &sheet->figures[i];
+        if (!used(f)) continue;
+        n++;
+        if (option_parse(option_find(ledger->params, f->name), f->value, params, arena, &why))
+            return err_set(err, ERR_INPUT, "%s: %s: %s", f->place, f->name, why.text);
+    }
+    if (n) return 0;
+    return err_set(err, ERR_INPUT,
+                   "the sheet '%.100s' has no figure that a plan uses: [%s], [%s] or [%s], each "
+                   "with a value",
+                   sheet->title, sheet_figures[0], sheet_figures[1], sheet_figures[2]);
+}
+
 /* Later ones replace: the sheet, then the flags, then --set. */
 static void gather_sets(struct sets *s, const struct arguments *a, const struct sheet *sheet) {
     static const char *const keys[][2] = {
@@ -49,17 +76,14 @@ static void gather_sets(struct sets *s, const struct arguments *a, const struct 
         {"--context", "workload.context"}, {"--reserve", "workload.reserve"},
         {"--slo", "workload.slo"},
     };
-    static const char *const figures[] = {"hbm_bytes_per_s", "memory_bytes",
-                                          "dense_bf16_flop_per_s"};
-    const char *more[64];
+    const char *more[MOST_MORE];
     for (size_t i = 0; i < sheet->n; i++)
-        for (size_t k = 0; k < 3; k++)
-            if (!strcmp(sheet->figures[i].name, figures[k]))
-                add_set(s, arena_printf(s->arena, "workload.%s", figures[k]),
-                        sheet->figures[i].value);
+        if (used(&sheet->figures[i]))
+            add_set(s, arena_printf(s->arena, "workload.%s", sheet->figures[i].name),
+                    sheet->figures[i].value);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         add_set(s, keys[i][1], argument(a, keys[i][0]));
-    const size_t n = arguments_of(a, "--set", more, 64);
+    const size_t n = arguments_of(a, "--set", more, MOST_MORE);
     for (size_t i = 0; i < n && s->n < SETS_MOST; i++) s->items[s->n++] = more[i];
 }
 
@@ -84,6 +108,9 @@ static struct protocol *load(const struct sets *given, const char *model, const 
     } else if (!p) {
         problems_print(problems, &said);
         fwrite(said.data, 1, said.len, stderr);
+    } else if (strcmp(p->points[0].workload->name, "ledger") != 0) {
+        fprintf(stderr, "bench plan: --set workload.name: a plan is made by the workload ledger\n");
+        protocol_close(&p);
     }
     text_free(&said);
     problems_close(&problems);
@@ -208,22 +235,24 @@ static void summary(const struct point *point, const struct values *v, struct ar
         text_printf(out, "%s resident tokens beside weights and a reserve of %s: %s users of %s",
                     count(values_get(v, "resident_tokens"), arena), reserve,
                     count(values_get(v, "users"), arena), context);
-    if (!isfinite(values_get(v, "users_slo"))) return;
+    if (!strncmp(slo, "0 ", 2) || !*slo) return;
     line(out, "slo");
+    if (!isfinite(values_get(v, "users_slo"))) {
+        text_puts(out, "unknown: no sheet says how fast the memory is (--sheet NAME)");
+        return;
+    }
     text_printf(out, "%s a token: at most %s sequences together", slo,
                 count(values_get(v, "users_slo"), arena));
 }
 
 static void sources(const struct sheet *sheet, struct text *out) {
-    static const char *const used[] = {"hbm_bytes_per_s", "memory_bytes", "dense_bf16_flop_per_s"};
-    for (size_t i = 0; i < sheet->n; i++)
-        for (size_t k = 0; k < 3; k++) {
-            const struct sheet_figure *f = &sheet->figures[i];
-            if (strcmp(f->name, used[k])) continue;
-            text_printf(out, "\n  %s = %s (%s)%s", f->name, f->value, *f->kind ? f->kind : "given",
-                        *f->from ? "  " : "");
-            text_wrap(out, 6, PAGE_WIDTH, f->from);
-        }
+    for (size_t i = 0; i < sheet->n; i++) {
+        const struct sheet_figure *f = &sheet->figures[i];
+        if (!used(f)) continue;
+        text_printf(out, "\n  %s = %s (%s)%s", f->name, f->value, *f->kind ? f->kind : "given",
+                    *f->from ? "  " : "");
+        text_wrap(out, 6, PAGE_WIDTH, f->from);
+    }
 }
 
 static void print_text(const struct protocol *p, const struct sheet *sheet, struct arena *arena,
@@ -241,7 +270,7 @@ static void print_text(const struct protocol *p, const struct sheet *sheet, stru
     page_write(&page, PAGE_TEXT, out);
     page_free(&page);
     sources(sheet, out);
-    text_puts(out, "\n\n  left out: ");
+    text_puts(out, sheet->n ? "\n\n  left out: " : "\n  left out: ");
     text_wrap(out, 12, PAGE_WIDTH,
               "launches, scheduling, allocator, activations and network; every step reads all "
               "weights and caches once at the sheet's full bandwidth (bench help ledger)");
@@ -254,7 +283,8 @@ static int plan(const struct arguments *a, enum page_format format, struct arena
     struct text out = {0};
     struct err err = {0};
     const char *name = argument(a, "--sheet"), *batches = argument(a, "--batch");
-    if (name && sheet_read(&sheet, name, arena, &err)) return command_fail(&err);
+    if (name && (sheet_read(&sheet, name, arena, &err) || check_figures(&sheet, arena, &err)))
+        return command_fail(&err);
     gather_sets(&sets, a, &sheet);
     struct protocol *p = load(&sets, a->words[0], batches ? batches : "[1]");
     if (p && !batches) {

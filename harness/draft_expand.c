@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "harness/draft.h"
+#include "harness/sheet.h"
 #include "results/table.h"
 #include "workloads/model/model.h"
 
@@ -141,7 +142,8 @@ static const struct settings *data_settings(struct draft *d, enum data_file kind
         return NULL;
     }
     const char *file = arena_printf(d->arena, "%s/%s.toml", data_files[kind].folder, name);
-    if (err.code || toml_read(text, len, file, d->arena, &entries, &n, &err)) {
+    if (err.code || toml_read(text, len, file, d->arena, &entries, &n, &err) ||
+        (kind == DATA_SHEET && sheet_check(entries, n, file, &err))) {
         problem_at(d->problems, "", NULL, "%s", err.text);
         free(text);
         return NULL;

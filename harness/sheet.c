@@ -15,6 +15,10 @@
 #include "harness/protocol.h"
 #include "harness/toml.h"
 
+enum { N_FIGURES = 3 };
+const char *const sheet_figures[N_FIGURES + 1] = {"hbm_bytes_per_s", "memory_bytes",
+                                                  "dense_bf16_flop_per_s", NULL};
+
 static int no_sheet(const char *name, const struct names *names, struct err *err) {
     struct text list = {0};
     const char *near = names_nearest(names, name);
@@ -51,8 +55,70 @@ static struct sheet_figure *figure_of(struct sheet *sheet, const char *path, siz
         if (strlen(sheet->figures[i].name) == len && !strncmp(sheet->figures[i].name, path, len))
             return &sheet->figures[i];
     struct sheet_figure *figure = &sheet->figures[sheet->n++];
-    *figure = (struct sheet_figure){arena_textn(arena, path, len), "", "", ""};
+    *figure = (struct sheet_figure){arena_textn(arena, path, len), "", "", "", ""};
     return figure;
+}
+
+static bool word_in(const char *const *words, const char *word) {
+    while (*words && strcmp(*words, word)) words++;
+    return *words;
+}
+
+static int mistake(const struct toml_entry *e, const char *file, const char *what,
+                   const char *const *allowed, const char *word, struct err *err) {
+    struct names names = {0};
+    struct text list = {0};
+    for (; *allowed; allowed++) names_add(&names, *allowed);
+    names_join(&names, &list);
+    const char *near = names_nearest(&names, word);
+    err_set(err, ERR_INPUT, "%s:%d:%d: %s%s%s%s (there are %s)", file, e->key_line, e->key_col,
+            what, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list.data);
+    text_free(&list);
+    names_free(&names);
+    return ERR_INPUT;
+}
+
+static int check_key(const struct toml_entry *e, const char *file, struct err *err) {
+    static const char *const top[] = {"title", "cc", "a table for each figure", NULL};
+    static const char *const keys[] = {"value", "kind", "from", NULL};
+    static const char *const kinds[] = {"sheet", "assumed", "measured", NULL};
+    const char *dot = strchr(e->path, '.');
+    char what[200];
+    if (e->kind == TOML_TABLE) return 0;
+    if (!dot) {
+        if (!strcmp(e->path, "title") || !strcmp(e->path, "cc")) return 0;
+        snprintf(what, sizeof what, "unknown key '%.60s' in a sheet", e->path);
+        return mistake(e, file, what, top, e->path, err);
+    }
+    if (!word_in(keys, dot + 1)) {
+        const int name = dot - e->path > 60 ? 60 : (int)(dot - e->path);
+        snprintf(what, sizeof what, "unknown key '%.60s' in [%.*s]", dot + 1, name, e->path);
+        return mistake(e, file, what, keys, dot + 1, err);
+    }
+    if (strcmp(dot, ".kind") || word_in(kinds, e->text)) return 0;
+    snprintf(what, sizeof what, "'%.60s' is no kind of figure", e->text);
+    return mistake(e, file, what, kinds, e->text, err);
+}
+
+static int check_table(const struct toml_entry *e, const struct toml_entry *end, const char *file,
+                       struct err *err) {
+    const size_t len = strlen(e->path);
+    const char *near = text_nearest(e->path, sheet_figures, N_FIGURES);
+    char what[200];
+    snprintf(what, sizeof what, "no figure is called '%.60s'", e->path);
+    if (near && strcmp(near, e->path)) return mistake(e, file, what, sheet_figures, e->path, err);
+    for (const struct toml_entry *v = e + 1; v < end; v++)
+        if (!strncmp(v->path, e->path, len) && !strcmp(v->path + len, ".value")) return 0;
+    return err_set(err, ERR_INPUT, "%s:%d:%d: [%.60s] has no value", file, e->line, e->col,
+                   e->path);
+}
+
+int sheet_check(const struct toml_entry *entries, size_t n, const char *file, struct err *err) {
+    int code = 0;
+    for (size_t i = 0; i < n && !code; i++) code = check_key(&entries[i], file, err);
+    for (size_t i = 0; i < n && !code; i++)
+        if (entries[i].kind == TOML_TABLE) code = check_table(&entries[i], entries + n, file, err);
+    return code;
 }
 
 int sheet_read(struct sheet *sheet, const char *name, struct arena *arena, struct err *err) {
@@ -63,6 +129,7 @@ int sheet_read(struct sheet *sheet, const char *name, struct arena *arena, struc
     int code = find(name, path, sizeof path, err);
     if (!code) code = file_read(path, TOML_MOST_BYTES, &text, &len, err);
     if (!code) code = toml_read(text, len, path, arena, &entries, &n, err);
+    if (!code) code = sheet_check(entries, n, path, err);
     free(text);
     if (code) return code;
     sheet->figures = arena_alloc(arena, (n + 1) * sizeof *sheet->figures);
@@ -72,7 +139,10 @@ int sheet_read(struct sheet *sheet, const char *name, struct arena *arena, struc
         if (!dot) continue;
         struct sheet_figure *figure =
             figure_of(sheet, entries[i].path, (size_t)(dot - entries[i].path), arena);
-        if (!strcmp(dot, ".value")) figure->value = entries[i].text;
+        if (!strcmp(dot, ".value")) {
+            figure->value = entries[i].text;
+            figure->place = arena_printf(arena, "%s:%d:%d", path, entries[i].line, entries[i].col);
+        }
         if (!strcmp(dot, ".kind")) figure->kind = entries[i].text;
         if (!strcmp(dot, ".from")) figure->from = entries[i].text;
     }
