@@ -202,6 +202,11 @@ static void unknown_setting(struct draft *d, const struct plan_case *c, const st
     const char *table =
         c->scope != &d->top && settings_find(&c->scope->settings, s->key) ? "case." : "";
     int n = (int)strcspn(s->key, ".");
+    if (!strcmp(s->key, "workload.name")) {
+        problem_at(d->problems, draft_place(s->origin), NULL,
+                   "workload.name is not used: each case names a workload of its own");
+        return;
+    }
     snprintf(where, sizeof where, "[%s%.*s]", table, n, s->key);
     if (in_section(s->key, "workload") && c->workload) {
         snprintf(where, sizeof where, "[%sworkload] of %s", table, c->workload->name);

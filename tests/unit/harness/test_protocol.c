@@ -171,6 +171,9 @@ static void unknown_keys(void **state) {
     mentions("[workload]\nname = \"nul\"\n", NULL,
              "t.toml:2:8: no workload is called 'nul'; did you mean 'null'?");
     mentions("title = \"x\"\n", NULL, "workload.name is missing; there are ");
+    mentions("[workload]\nname = \"spin\"\n[device]\nkind = \"fake\"\n[[case]]\nname = \"a\"\n"
+             "workload = { name = \"null\" }\n",
+             NULL, "t.toml:2:1: workload.name is not used: each case names a workload of its own");
     mentions(NULLWORK "x.y.z = 1\n", NULL, "t.toml:5:5: unknown key 'x.y.z' in [device] of fake");
     mentions(
         NULLWORK "[[sweep]]\nworkload.mraks = [1]\n", NULL,
