@@ -201,7 +201,7 @@ void gate_files_note(struct gate *g, const struct sides_file *old, const struct 
     }
 }
 
-static bool same_file(const char *a, const char *b) {
+bool gate_files_are_one(const char *a, const char *b) {
     struct stat x, y;
     char one[17], other[17];
     if (stat(a, &x) || stat(b, &y)) return false;
@@ -218,13 +218,13 @@ int gate_files_same(struct gate *g, const struct gate_files *old, const struct g
         for (size_t i = 1; i < sides[side]->n; i++)
             for (size_t k = 0; k < i; k++) {
                 const char *a = sides[side]->items[k].name, *b = sides[side]->items[i].name;
-                if (same_file(a, b))
+                if (gate_files_are_one(a, b))
                     return err_set(err, ERR_INPUT,
                                    "%s and %s are the same result: it is one run, not two", a, b);
             }
     for (size_t i = 0; i < old->n; i++)
         for (size_t k = 0; k < new->n; k++)
-            if (same_file(old->items[i].name, new->items[k].name))
+            if (gate_files_are_one(old->items[i].name, new->items[k].name))
                 gate_note(g, "%s and %s are the same result", old->items[i].name,
                           new->items[k].name);
     return 0;

@@ -31,6 +31,8 @@ int gate_files_across(const struct arguments *, const struct gate_files *a,
                       struct err *);
 /* Says in a note where [gate] of a new file differs from the old one's. */
 void gate_files_note(struct gate *, const struct sides_file *old, const struct sides_file *new);
+/* Whether two names are of one result: one file, or a copy. */
+bool gate_files_are_one(const char *a, const char *b);
 /* Says so where the same result stands on both sides; ERR_INPUT where it stands twice on one, which
    would make two runs of one and nothing differ between them. */
 int gate_files_same(struct gate *, const struct gate_files *old, const struct gate_files *new,

@@ -127,6 +127,26 @@ static bool same_kind(const struct runs_set *s, const struct tables *ts, char *w
 
 /* --- accepted steps --- */
 
+/* A line of another form would accept nothing, and nobody would be told. */
+static int check_accepted(const char *path, const char *list, struct err *err) {
+    int number = 1, year, month, day;
+    for (const char *line = list; *line; number++) {
+        const size_t n = strcspn(line, "\n");
+        const char *tab = memchr(line, '\t', n);
+        const bool two = tab && memchr(tab + 1, '\t', n - (size_t)(tab + 1 - line));
+        const bool dated = two && tab - line >= 10 &&
+                           sscanf(line, "%4d-%2d-%2d", &year, &month, &day) == 3 && month >= 1 &&
+                           month <= 12 && day >= 1 && day <= 31;
+        if (n && *line != '#' && !dated)
+            return err_set(err, ERR_INPUT,
+                           "%s:%d:1: a line is DAY, ROW (or *) and WHY with tabs between, the day "
+                           "as 2026-11-20",
+                           path, number);
+        line += n + (line[n] == '\n');
+    }
+    return 0;
+}
+
 /* "2026-11-20<TAB>batch=1<TAB>why": the step that begins with a run of that day. */
 static const char *accepted_why(struct runs_set *s, char *list, const char *day, const char *row) {
     for (char *line = list; line && *line;) {
@@ -163,6 +183,14 @@ static enum better direction_of(const struct tables *ts, const char *metric,
     return sides_better(ts, metric);
 }
 
+/* The name of an earlier file that holds the same result, or NULL: one run is no two. */
+static const char *copied(const struct gate_files *f, size_t i) {
+    const char *created = tables_meta(f->items[i].tables, "created");
+    for (size_t k = i; k-- && !strcmp(tables_meta(f->items[k].tables, "created"), created);)
+        if (gate_files_are_one(f->items[k].name, f->items[i].name)) return f->items[k].name;
+    return NULL;
+}
+
 int runs_read(struct runs_set *s, struct gate_files *f, const struct gate_settings *settings,
               const char *const *across, size_t n_across, const char *accepted, struct err *err) {
     struct builder b = {s, 0};
@@ -172,7 +200,11 @@ int runs_read(struct runs_set *s, struct gate_files *f, const struct gate_settin
     s->metric = arena_text(s->arena, *settings->metric ? settings->metric : "time");
     if (accepted) {
         int code = file_read(accepted, (size_t)1 << 24, &list, &len, err);
-        if (code) return code;
+        if (!code) code = check_accepted(accepted, list, err);
+        if (code) {
+            free(list);
+            return code;
+        }
     }
     qsort(f->items, f->n, sizeof *f->items, by_time);
     s->runs = arena_alloc(s->arena, (f->n + 1) * sizeof *s->runs);
@@ -191,7 +223,9 @@ int runs_read(struct runs_set *s, struct gate_files *f, const struct gate_settin
     s->sign = better == BETTER_HIGHER ? -1 : 1;
     for (size_t i = 0; i < f->n; i++) {
         const struct tables *ts = f->items[i].tables;
-        if (!same_kind(s, ts, why, sizeof why) ||
+        const char *twin = copied(f, i);
+        if (twin) snprintf(why, sizeof why, "the same result as %.150s", twin);
+        if (twin || !same_kind(s, ts, why, sizeof why) ||
             !sides_comparable(newest->tables, ts, gate_files_facts, across, n_across, why,
                               sizeof why)) {
             char sentence[600];

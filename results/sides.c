@@ -55,13 +55,23 @@ static int open_file(struct matching *s, const struct sides_file *from, struct m
 
 /* --- the metric --- */
 
-static void known_metrics(const struct tables *ts, struct text *list) {
+/* "; did you mean 'time'? (it has: time ...)", without the question where nothing is near. */
+static void known_metrics(const struct tables *ts, const char *metric, struct text *out) {
     const struct table *t = tables_peek(ts, "summary");
+    const char **names = must_alloc(((size_t)table_rows(t) + 1) * sizeof *names);
+    struct text list = {0};
+    size_t n = 0;
     for (int64_t i = 0; i < table_rows(t); i++) {
         const char *name = table_text(t, i, "metric");
-        if (list->len && text_has_word(list->data, name, strlen(name))) continue;
-        text_printf(list, "%s%s", list->len ? " " : "", name);
+        if (list.len && text_has_word(list.data, name, strlen(name))) continue;
+        text_printf(&list, "%s%s", list.len ? " " : "", name);
+        names[n++] = name;
     }
+    const char *near = text_nearest(metric, names, n);
+    if (near) text_printf(out, "; did you mean '%s'?", near);
+    text_printf(out, " (it has: %s)", list.len ? list.data : "none");
+    text_free(&list);
+    free(names);
 }
 
 static bool has_metric(const struct matched_file *f, const char *metric) {
@@ -83,13 +93,12 @@ static int check_metric(struct matching *s, struct err *err) {
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < counts[side]; i++) {
             const struct matched_file *f = &files[side][i];
-            struct text list = {0};
+            struct text known = {0};
             /* where every row failed the rows say so */
             if (has_metric(f, s->metric) || !any_usable(f)) continue;
-            known_metrics(f->tables, &list);
-            err_set(err, ERR_INPUT, "%s has no metric '%.60s' (it has: %s)", f->name, s->metric,
-                    list.len ? list.data : "none");
-            text_free(&list);
+            known_metrics(f->tables, s->metric, &known);
+            err_set(err, ERR_INPUT, "%s has no metric '%.60s'%s", f->name, s->metric, known.data);
+            text_free(&known);
             return ERR_INPUT;
         }
     }

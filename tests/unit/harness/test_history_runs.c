@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -114,10 +115,75 @@ static void runs_take_no_comparisons(void **state) {
     gate_files_free(&files);
 }
 
+static void write_file(const char *path, const char *text) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Lines that would accept nothing are mistakes, with their place. */
+static void accepted_lists_are_read(void **state) {
+    static const struct {
+        const char *text, *said; /* NULL: taken */
+    } cases[] = {
+        {"", NULL},
+        {"# none\n\n2026-02-08\tbatch=1\twhy\n2026-02-08\t*\twhy", NULL},
+        {"# none\n2026-02-08 batch=1 why\n", ":2:1: a line is DAY, ROW (or *) and WHY with tabs"},
+        {"2026-13-08\t*\twhy\n", ":1:1: a line is"},
+        {"day\trow\twhy\n", ":1:1: a line is"},
+        {"2026-02-08\t*", ":1:1: a line is"},
+        {"2026-2-8\t*\twhy", ":1:1: a line is"},
+    };
+    const struct gate_settings settings = gate_defaults();
+    char path[] = "/tmp/accepted.XXXXXX";
+    const int fd = mkstemp(path);
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct gate_files files = {0};
+        struct runs_set set;
+        struct err err = {0};
+        put(&files, "night.h5", night(0, "binary 1", 1, 1));
+        write_file(path, cases[i].text);
+        const int code = runs_read(&set, &files, &settings, NULL, 0, path, &err);
+        if (code != (cases[i].said ? ERR_INPUT : 0)) fail_msg("%s: %s", cases[i].text, err.text);
+        if (cases[i].said && !strstr(err.text, cases[i].said)) fail_msg("%s", err.text);
+        runs_free(&set);
+        gate_files_free(&files);
+    }
+    unlink(path);
+}
+
+static void a_copy_is_no_second_run(void **state) {
+    const struct gate_settings settings = gate_defaults();
+    char folder[] = "/tmp/copies.XXXXXX", path[3][40];
+    struct gate_files files = {0};
+    struct runs_set set;
+    struct err err = {0};
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%d.h5", folder, i);
+        write_file(path[i], i == 1 ? "another" : "the one"); /* 2 is a copy of 0 */
+        put(&files, path[i], night(0, "binary 1", 1, 1));
+    }
+    assert_int_equal(runs_read(&set, &files, &settings, NULL, 0, NULL, &err), 0);
+    assert_int_equal(set.n_runs, 2);
+    assert_true(noted(&set, "2.h5 (the same result as "));
+    runs_free(&set);
+    gate_files_free(&files);
+    for (int i = 0; i < 3; i++) unlink(path[i]);
+    rmdir(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_against_the_anchor),
         cmocka_unit_test(runs_take_no_comparisons),
+        cmocka_unit_test(accepted_lists_are_read),
+        cmocka_unit_test(a_copy_is_no_second_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,9 +221,10 @@ static void a_metric_that_nobody_has(void **state) {
         const char *metric;
         int direction;
         const char *sentence;
-    } cases[] = {{"tmie", GATE_AUTO, "old.h5 has no metric 'tmie' (it has: time"},
-                 {"flops", GATE_AUTO, "'flops' has no better direction"},
-                 {"flops", GATE_LOWER, NULL}};
+    } cases[] = {
+        {"tmie", GATE_AUTO, "old.h5 has no metric 'tmie'; did you mean 'time'? (it has: time"},
+        {"flops", GATE_AUTO, "'flops' has no better direction"},
+        {"flops", GATE_LOWER, NULL}};
     for (size_t i = 0; i < 3; i++) {
         struct gate_settings s = gate_defaults();
         s.metric = cases[i].metric;
