@@ -255,22 +255,23 @@ static void score(const struct attention *job, const struct room *room, int32_t 
 
 /* Values in blocks, as runs of one product: a call for each costs decode in blocks of 16 about 4 %
  * (bf16, AVX-512). */
-static void weigh_runs(const struct attention *job, int32_t s, int32_t head, struct tile *t,
-                       const struct rows *rows, int32_t c0, int32_t p0, int32_t p1,
-                       const struct next *next) {
+static void weigh_runs(const struct attention *job, int32_t s, int32_t head,
+                       const struct tile *like, const struct rows *rows, int32_t c0, int32_t p0,
+                       int32_t p1, const struct next *next) {
     const struct kv *kv = job->kv;
     const char *runs[CHUNK / RUN], *ahead[CHUNK / RUN];
+    struct tile t = *like;
     const int32_t first = (p0 - c0) / RUN;
     for (int32_t i = first; c0 + i * RUN < p1; i++) {
-        const int64_t at = cpu_kv_place(kv, s, head, c0 + i * RUN) * t->k_step;
+        const int64_t at = cpu_kv_place(kv, s, head, c0 + i * RUN) * t.k_step;
         runs[i - first] = (const char *)kv->v + at;
         ahead[i - first] = next->v[i + 1] != NULL ? next->v[i + 1] : runs[i - first];
     }
-    t->runs = runs;
-    t->ahead_runs = ahead;
-    t->first_row = p0 % RUN;
-    t->k = p1 - p0;
-    multiply(job, VALUES, t, rows, p0 - c0, &(struct asked){next->v[1], next->bytes, RUN / 2});
+    t.runs = runs;
+    t.ahead_runs = ahead;
+    t.first_row = p0 % RUN;
+    t.k = p1 - p0;
+    multiply(job, VALUES, &t, rows, p0 - c0, &(struct asked){next->v[1], next->bytes, RUN / 2});
 }
 
 /* room->part: the values of positions p0 ... p1-1 by their weights in room->s. */

@@ -195,12 +195,9 @@ static bool parts_of_13b(const struct record *r) {
 static bool ledger(const struct record *r) {
     static const struct {
         const char *what, *metric;
-    } kinds[] = {{"parameters", "parameters"},
-                 {"memory", "memory_gb"},
-                 {"time", "token_time"},
-                 {"throughput limit", "token_rate_limit"},
-                 {"throughput B/t", "token_rate"},
-                 {"KV bytes", "kv_bytes"},
+    } kinds[] = {{"parameters", "parameters"},     {"memory", "memory_gb"},
+                 {"time", "token_time"},           {"throughput limit", "token_rate_limit"},
+                 {"throughput B/t", "token_rate"}, {"KV bytes", "kv_bytes"},
                  {"largest batch", "users"}};
     if (r->family == 29 && r->n >= 32 && r->n <= 35) return parts_of_13b(r);
     if (!strncmp(r->what, "the same in billions", 20)) {
