@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `bench help`: every page is made from the tables that do the work. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/option.h"
+#include "base/text.h"
 #include "harness/command.h"
 #include "harness/names.h"
 #include "harness/page.h"
@@ -69,8 +71,25 @@ static bool page_of(const char *kind, const char *word, struct text *out) {
     return topic_page(kind, word, out);
 }
 
+/* A protocol explains itself by its rows: says how to see them. */
+static bool is_protocol(const char *word) {
+    static const char *const folders[] = {"", "seeds/"};
+    const char *root = data_folder("protocols");
+    for (size_t i = 0; root && i < sizeof folders / sizeof *folders; i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%s/%s%.100s.toml", root, folders[i], word);
+        if (!file_exists(path)) continue;
+        fprintf(stderr,
+                "bench help: %s%s is a protocol; its question and rows: bench run %s%s --dry-run\n",
+                folders[i], word, folders[i], word);
+        return true;
+    }
+    return false;
+}
+
 static int unknown_topic(const char *word) {
     struct names names = {0};
+    if (is_protocol(word)) return EXIT_USAGE;
     for (const struct command *const *c = all_commands; *c; c++)
         if ((*c)->group) names_add(&names, (*c)->name);
     topic_names(&names);

@@ -270,12 +270,18 @@ static const struct kind {
     const char *name;
     void (*list)(struct page *);
     void (*list_text)(struct page *); /* where a page is too narrow for all columns; else NULL */
+    bool asked; /* long, or of no use before the first run: only where its name is given */
 } kinds[] = {
-    {"workloads", list_workloads, NULL}, {"protocols", list_protocols, NULL},
-    {"devices", list_devices, NULL},     {"models", list_models, NULL},
-    {"sheets", list_sheets, NULL},       {"probes", list_probes, NULL},
-    {"metrics", list_metrics, NULL},     {"analyses", list_analyses, NULL},
-    {"formats", list_formats, NULL},     {"kernels", list_kernels, list_kernels_briefly},
+    {"protocols", list_protocols, NULL, false},
+    {"workloads", list_workloads, NULL, false},
+    {"devices", list_devices, NULL, false},
+    {"models", list_models, NULL, false},
+    {"sheets", list_sheets, NULL, false},
+    {"probes", list_probes, NULL, true},
+    {"metrics", list_metrics, NULL, true},
+    {"analyses", list_analyses, NULL, true},
+    {"formats", list_formats, NULL, true},
+    {"kernels", list_kernels, list_kernels_briefly, true},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -288,6 +294,23 @@ static int list_one(const struct kind *kind, enum page_format format) {
     text_free(&out);
     page_free(&page);
     return EXIT_OK;
+}
+
+/* What one can run, and on what; the names of the rest. */
+static void list_first(void) {
+    for (size_t i = 0; i < N_KINDS; i++) {
+        if (kinds[i].asked) continue;
+        list_one(&kinds[i], PAGE_TEXT);
+        printf("\n");
+    }
+    printf("next  bench run PROTOCOL --dry-run \xc2\xb7 bench help WORKLOAD\n      bench list");
+    const char *separator = " ";
+    for (size_t i = 0; i < N_KINDS; i++) {
+        if (!kinds[i].asked) continue;
+        printf("%s%s", separator, kinds[i].name);
+        separator = "|";
+    }
+    printf("\n");
 }
 
 static int unknown_kind(const char *word) {
@@ -318,23 +341,18 @@ static int list_main(int argc, char **argv) {
         return EXIT_USAGE;
     }
     if (a.n_words > 1 || (!a.n_words && f)) {
-        fprintf(stderr, "bench list: name one of workloads, protocols, devices, models, ...\n");
+        fprintf(stderr, "bench list: name one of protocols, workloads, devices, models, ...\n");
         return EXIT_USAGE;
     }
-    for (size_t i = 0; i < N_KINDS; i++) {
-        if (a.n_words && !strcmp(a.words[0], kinds[i].name))
-            return list_one(&kinds[i], (enum page_format)f);
-        if (!a.n_words) {
-            if (i) printf("\n");
-            list_one(&kinds[i], PAGE_TEXT);
-        }
-    }
-    return a.n_words ? unknown_kind(a.words[0]) : EXIT_OK;
+    if (!a.n_words) return list_first(), EXIT_OK;
+    for (size_t i = 0; i < N_KINDS; i++)
+        if (!strcmp(a.words[0], kinds[i].name)) return list_one(&kinds[i], (enum page_format)f);
+    return unknown_kind(a.words[0]);
 }
 
 const struct command command_list = {
     .name = "list",
-    .usage = "[workloads|protocols|devices|models|sheets|probes|metrics|analyses|formats|kernels]",
+    .usage = "[protocols|workloads|devices|models|sheets|probes|metrics|analyses|formats|kernels]",
     .brief = "what there is: experiments, kinds of experiment, devices and what works of them here",
     .group = "Find out",
     .flags = flags,

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "harness/command.h"
 #include "harness/names.h"
+#include "harness/page.h"
 #include "results/export.h"
 #include "results/show.h"
 #include "results/store.h"
@@ -35,9 +36,17 @@ static bool metric_known(const struct tables *tables, const char *metric) {
         names_sort(&names);
         names_join(&names, &list);
         const char *near = names_nearest(&names, metric);
-        fprintf(stderr, "bench show: this result has no metric '%.100s'%s%s%s (it has %s)\n",
-                metric, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
-                list.data);
+        struct text line = {0};
+        text_printf(&line, "bench show: this result has no metric '%.100s'%s%s%s", metric,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        if (table_find(tables_peek(tables, "points"), metric) >= 0)
+            text_puts(&line, "; it is a column of the rows: bench show --format csv FILE");
+        fprintf(stderr, "%s\n", line.data);
+        text_free(&line);
+        text_wrap(&line, 2, PAGE_WIDTH, "it has");
+        text_wrap(&line, 2, PAGE_WIDTH, list.data ? list.data : "none");
+        fprintf(stderr, "%s\n", line.data);
+        text_free(&line);
         text_free(&list);
     }
     names_free(&names);

@@ -291,7 +291,8 @@ static void put_row(const struct runs_set *s, const struct runs_row *r, size_t w
     text_puts(out, " ");
     text_pad(out, width + 33);
     if (isnan(r->drift)) {
-        text_printf(out, "%zu runs since the anchor, %d are needed", r->n - r->anchor,
+        const size_t since = r->n - r->anchor;
+        text_printf(out, "%zu run%s since the anchor, %d are needed", since, since == 1 ? "" : "s",
                     2 * HISTORY_SEGMENT);
     } else {
         text_printf(out, "%+.1f %%, p %.4f", 100 * expm1(r->drift), r->drift_p);
@@ -322,8 +323,9 @@ void runs_text(const struct runs_set *s, struct text *out) {
         slower += runs_regressed(s, &s->rows[i]);
         if (s->rows[i].unit) unit = s->rows[i].unit;
     }
-    text_printf(out, "%s%s%s over %zu %s", s->metric, *unit ? ", " : "", unit, s->n_runs,
-                s->anchor ? "comparisons: new / anchor" : "runs");
+    text_printf(out, "%s%s%s over %zu %s%s%s", s->metric, *unit ? ", " : "", unit, s->n_runs,
+                s->anchor ? "comparison" : "run", s->n_runs == 1 ? "" : "s",
+                s->anchor ? ": new / anchor" : "");
     if (s->n_runs)
         text_printf(out, ", %.10s to %.10s", s->runs[0].created, s->runs[s->n_runs - 1].created);
     text_puts(out, "\n\n  row");

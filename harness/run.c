@@ -17,6 +17,7 @@
 #include "harness/head.h"
 #include "harness/machine.h"
 #include "harness/output.h"
+#include "harness/page.h"
 #include "harness/schedule.h"
 #include "harness/supervisor.h"
 #include "plots/plot.h"
@@ -76,10 +77,19 @@ static void head_line(const struct protocol *p, struct text *out) {
     int64_t rounds = schedule_rounds(p);
     double estimate = estimate_s(p);
     const char *left_out = facts_get(&p->facts, "protocol.left_out", "");
-    format_time(seconds, sizeof seconds, estimate * 1e9);
-    text_printf(out, "%s · %s\n", p->title, p->question);
-    if (*left_out) text_printf(out, "left out, with what speaks of it: %s\n", left_out);
-    text_printf(out, "%zu point%s × %" PRId64 " round%s ≈ %s\n", p->n_points,
+    snprintf(seconds, sizeof seconds, estimate < 1 ? "in less than a second" : "≈ ");
+    if (estimate >= 1) format_time(seconds + strlen(seconds), 30, estimate * 1e9);
+    struct text line = {0};
+    text_printf(&line, "%s%s%s", p->title, *p->question ? " · " : "", p->question);
+    page_wrap(out, 0, line.data);
+    text_puts(out, "\n");
+    text_free(&line);
+    if (*left_out) {
+        page_wrap(out, 0, "left out, with what speaks of it:");
+        page_wrap(out, 0, left_out);
+        text_puts(out, "\n");
+    }
+    text_printf(out, "%zu point%s × %" PRId64 " round%s %s\n", p->n_points,
                 p->n_points == 1 ? "" : "s", rounds, rounds == 1 ? "" : "s", seconds);
 }
 
@@ -106,10 +116,11 @@ static int dry_run(const struct protocol *p) {
     struct text out = {0};
     size_t width = label_width(p);
     head_line(p, &out);
-    text_puts(
-        &out,
-        "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget, without starting workers and "
-        "making weights; traffic is exact, memory is without the device's workspace)\n\n");
+    page_wrap(&out, 0,
+              "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget, without "
+              "starting workers and making weights; traffic is exact, memory is without the "
+              "device's workspace)");
+    text_puts(&out, "\n\n");
     plan_line(&out, width,
               (const char *const[]){"point", "workload", "row", "memory", "traffic", "GFLOP"});
     for (size_t i = 0; i < p->n_points; i++) {
@@ -136,16 +147,38 @@ static bool want_colour(void) {
     return isatty(STDOUT_FILENO) && !(no && *no);
 }
 
+static bool any_flag(const struct tables *tables, const char *const *flags) {
+    const struct table *t = tables_peek(tables, "points");
+    for (int64_t r = 0; r < table_rows(t); r++)
+        for (size_t i = 0; flags[i]; i++)
+            if (strstr(table_text(t, r, "flags"), flags[i])) return true;
+    return false;
+}
+
+/* Where there are samples, their picture, unless it was just drawn; else the second best one. */
+static const char *other_picture(const struct tables *tables) {
+    const char *const *kinds = plot_kinds(tables);
+    for (size_t i = 1; kinds[0] && kinds[i]; i++)
+        if (!strcmp(kinds[i], "samples")) return "samples";
+    return kinds[0] ? kinds[1] : NULL;
+}
+
 /* A line each, so that they can be copied. The kind of picture that was not just drawn, the
- * workload asked about. */
+ * workload asked about, and what a noisy machine calls for. */
 static void next_commands(const struct tables *tables, const char *h5, struct text *out) {
     const struct table *t = tables_peek(tables, "points");
     const char *workload = table_rows(t) ? table_text(t, table_rows(t) - 1, "workload") : "null";
+    static const char *const noisy[] = {"not_steady", "disturbed", "throttled",
+                                        "drifting",   "bimodal",   NULL};
+    const char *picture = other_picture(tables);
     struct text path = {0};
     text_shell(&path, h5);
     text_printf(out, "  next  bench show --facts %s\n", path.data);
-    text_printf(out, "        bench plot --kind samples %s\n", path.data);
+    if (picture) text_printf(out, "        bench plot --kind %s %s\n", picture, path.data);
     text_printf(out, "        bench help %s\n", workload);
+    if (any_flag(tables, noisy))
+        text_puts(out, "        bench help flags\n"
+                       "        bench doctor\n");
     text_free(&path);
 }
 

@@ -145,8 +145,8 @@ static bool metric_pages(const char *word, struct text *out) {
 
 static void word_line(const struct word *w, struct text *out) {
     text_printf(out, "  %s", w->word);
-    text_pad(out, 16);
-    page_wrap(out, 16, w->meaning);
+    text_pad(out, 20);
+    page_wrap(out, 20, w->meaning);
     text_puts(out, "\n");
 }
 

@@ -27,10 +27,22 @@ static char *label(char buf[32], double v, double short_from) {
 
 char *axis_label(char buf[32], double v) { return label(buf, v, 1e4); }
 
+static double three_digits(double v) {
+    if (!(v > 0)) return v;
+    const double unit = pow(10, floor(log10(v)) - 2);
+    return round(v / unit) * unit;
+}
+
 char *axis_tick_label(const struct axis *a, int i, char buf[32]) {
     double most = 0;
-    for (int k = 0; k < a->n_ticks; k++) most = fmax(most, fabs(a->tick[k]));
-    return label(buf, a->tick[i], most >= 1e4 ? 1e3 : 1e4);
+    bool whole = true, cut = false; /* cut: three digits would lose some, as 16.4 k of 16384 does */
+    for (int k = 0; k < a->n_ticks; k++) {
+        const double v = fabs(a->tick[k]);
+        most = fmax(most, v);
+        whole = whole && v == floor(v);
+        cut = cut || fabs(v - three_digits(v)) > 1e-9 * v;
+    }
+    return label(buf, a->tick[i], most < 1e4 ? 1e4 : whole && cut && most < 1e6 ? 1e6 : 1e3);
 }
 
 static void add_tick(struct axis *a, double v) {

@@ -14,6 +14,7 @@
 #include "results/show_parts.h"
 #include "results/summary.h"
 
+#define EQUAL_DIGITS 1e-12 /* ours and theirs are one number */
 enum { NOTICES_MOST = 32, ODD_ROWS_MOST = 20, ROWS_NAMED = 4, COLUMN = 13 };
 
 const char *const show_needs[] = {"protocol", "environment", "ceilings", "points",
@@ -108,6 +109,36 @@ void show_head(const struct tables *ts, struct text *out) {
     text_free(&part);
 }
 
+/* Breaks lines that are too long at the points between their parts, and a long part at spaces. */
+static void show_head_wrapped(const struct tables *ts, size_t width, struct text *out) {
+    static const char dot[] = " \xc2\xb7 ";
+    struct text head = {0};
+    show_head(ts, &head);
+    for (char *at = head.data; at && *at;) {
+        char *end = at + strcspn(at, "\n");
+        struct text line = {0};
+        const bool more = *end;
+        *end = 0;
+        while (*at) {
+            char *next = strstr(at, dot), *from = at;
+            at = next ? next + strlen(dot) : at + strlen(at);
+            if (next) *next = 0;
+            const size_t before = utf8_width(line.data ? line.data : "");
+            if (before && before + 3 + utf8_width(from) > width) {
+                text_printf(out, "%s\n", line.data);
+                text_free(&line);
+            } else if (before) {
+                text_puts(&line, " \xc2\xb7");
+            }
+            text_wrap(&line, 0, width, from);
+        }
+        text_printf(out, "%s\n", line.data ? line.data : "");
+        text_free(&line);
+        at = more ? end + 1 : end;
+    }
+    text_free(&head);
+}
+
 /* ---- ceilings */
 
 static void ceiling_words(const char *name, const char *unit, double value, double upper,
@@ -191,20 +222,23 @@ static void show_fits(const struct tables *ts, const struct show_options *o, str
     }
 }
 
+/* Theirs as it was printed, with no digit more; ours may have been rounded to it. */
 static void show_published(const struct tables *ts, const struct show_options *o,
                            struct text *out) {
     const struct table *t = tables_peek(ts, "published");
     for (int64_t r = 0; r < table_rows(t); r++) {
         char a[40], b[40];
         const char *source = table_text(t, r, "source"), *verdict = table_text(t, r, "verdict");
-        double ours = table_real(t, r, "ours");
+        double ours = table_real(t, r, "ours"), theirs = table_real(t, r, "theirs");
         struct text line = {0};
-        text_printf(&line, "%s: %s", table_text(t, r, "what"),
-                    format_number(a, sizeof a, table_real(t, r, "theirs"), 4));
+        text_printf(&line, "%s: %s", table_text(t, r, "what"), format_exact(a, sizeof a, theirs));
         text_printf(&line, " (%s%s%s); here %s", table_text(t, r, "kind"), *source ? ", " : "",
                     source, isfinite(ours) ? format_number(b, sizeof b, ours, 4) : "-");
         if (!strcmp(verdict, "differs")) text_puts(&line, ": DIFFERS");
-        if (!strcmp(verdict, "equal")) text_puts(&line, ": equal");
+        if (!strcmp(verdict, "equal"))
+            text_puts(&line, fabs(ours - theirs) <= EQUAL_DIGITS * fabs(theirs)
+                                 ? ": equal"
+                                 : ": equal, rounded");
         if (!r) text_puts(out, "\n");
         show_line(out, o->width, r ? "" : "published", COLUMN, line.data);
         text_free(&line);
@@ -401,7 +435,7 @@ static void show_verdicts(const struct tables *ts, struct text *out) {
 void show_tables(const struct tables *ts, const struct show_options *options, struct text *out) {
     struct show_options o = options ? *options : (struct show_options){0};
     if (o.colour) text_puts(out, "\033[1m");
-    show_head(ts, out);
+    show_head_wrapped(ts, o.width > 0 ? (size_t)o.width : 100, out);
     if (o.colour) text_puts(out, "\033[0m");
     if (pairs_there(ts) && !o.metric) {
         show_verdicts(ts, out);

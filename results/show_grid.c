@@ -87,7 +87,8 @@ void grid_print(struct grid *g, const struct show_options *o, struct text *out) 
         text_puts(out, "\n");
     }
     if (dropped.len) {
-        text_printf(&dropped, " found no room%s", o->metric ? "" : ": bench show --metric NAME");
+        text_printf(&dropped, " found no room%s",
+                    o->metric ? "" : ": bench show --format md FILE has every column");
         show_line(out, o->width, "", 2, dropped.data);
     }
     text_free(&dropped);

@@ -28,8 +28,9 @@ enum priority {
     PRIORITY_LATENCY = 65,
     PRIORITY_PHASE = 60,
     PRIORITY_TOKEN = 58,
-    CONSTANT_LESS = 25,  /* the same in every row */
-    PRIORITY_VALUE = 50, /* and falling with the order of declaration */
+    PRIORITY_BOUND_ALL = 54, /* the same in every row */
+    CONSTANT_LESS = 25,      /* a number that is the same in every row */
+    PRIORITY_VALUE = 50,     /* and falling with the order of declaration */
 };
 #define SMALL_SHARE 0.02
 #define THEORY      " \xc2\xb7 theory: from formulas, nothing was measured"
@@ -141,11 +142,12 @@ static bool add_metric(struct group *g, const char *metric, const char *name, in
                        bool interval) {
     double smallest = INFINITY, largest = 0;
     int64_t some = -1;
-    bool exact = rows_exact(g->ts, metric);
+    bool exact = rows_exact(g->ts, metric); /* and whole: shown to the last digit */
     for (int64_t r = 0; r < g->rows; r++) {
         int64_t row = summary_row(g->ts, g->point[r], metric);
         double v = part(g, row, "mean");
         if (isnan(v)) continue;
+        exact = exact && floor(v) == v;
         some = row;
         smallest = fmin(smallest, fabs(v));
         largest = fmax(largest, fabs(v));
@@ -217,7 +219,7 @@ static void add_word(struct group *g, const char *column, const char *head, cons
         any = any || (*word && strcmp(word, dull));
         same = same && (!*word || !strcmp(word, first)); /* a skipped row has none */
     }
-    if (same && !strcmp(column, "bound")) priority -= CONSTANT_LESS;
+    if (same && priority == PRIORITY_BOUND) priority = PRIORITY_BOUND_ALL;
     struct grid_column *c = any ? grid_add(g->grid, head, priority, true) : NULL;
     if (c && !strcmp(column, "state")) c->warns = true;
     for (int64_t r = 0; c && r < g->rows; r++) {

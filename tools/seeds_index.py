@@ -6,7 +6,7 @@
     python3 tools/seeds_index.py --write    rewrites the file
 
 A protocol's question is its own; the entries of the catalogue are those that its opening comment names; the picture is
-docs/seeds/NAME.svg, where there is one.
+docs/seeds/NAME.svg or docs/NAME.svg, where there is one. Of protocols/ those that name entries are in a second table.
 """
 import pathlib
 import re
@@ -17,19 +17,21 @@ SEEDS = SOURCE / "protocols" / "seeds"
 HEAD = """# The seeds' experiments
 
 Three documents about inference of transformers were the seeds of this harness; a catalogue numbers their experiments
-E01 to E64. Each protocol here rebuilds some of them and shows its own table and picture on any machine. This page is
-written by `tools/seeds_index.py` from the protocols; a test compares.
+E01 to E64. Each protocol here rebuilds some of them and shows its own table and picture on any machine; those of use
+beyond the seeds lie one folder above, and stand in the second table. This page is written by `tools/seeds_index.py`
+from the protocols; a test compares.
+
+`./bench run seeds/NAME` in the root of the repository runs one, `--dry-run` shows its rows; results go to `runs/`.
 
 What was published stands beside ours under `published`: exact figures fail the run where they differ, measured ones
 are compared as ratios. Where a table is lost in print, its values are computed anew from the stated formulas: those
 are checks whose source says "rebuilt", "ours" or "formula", never published figures. Rows without a measurement say
 `theory`.
 
-`bench plan MODEL --sheet NAME` prints the ledger of any model on any card.
+`./bench plan MODEL --sheet NAME` prints the ledger of any model on any card.
 
-| protocol | question | entries | command | picture |
-|---|---|---|---|---|
 """
+COLUMNS = "| protocol | question | entries | command | picture |\n|---|---|---|---|---|\n"
 
 
 def comment(text):
@@ -52,17 +54,26 @@ def entries(text):
     return list(dict.fromkeys(re.sub(r"\s*(-|to)\s*", "-", e) for e in found))
 
 
+def picture(name):
+    for path in (f"docs/seeds/{name}.svg", f"docs/{name}.svg"):
+        if (SOURCE / path).exists():
+            return f"[{name}.svg](../../{path})"
+    return ""
+
+
 def row(path):
-    text = path.read_text(encoding="utf-8")
-    name = path.stem
-    picture = SOURCE / "docs" / "seeds" / (name + ".svg")
-    shown = f"[{name}.svg](../../docs/seeds/{name}.svg)" if picture.exists() else ""
-    return (f"| [{name}]({name}.toml) | {key(text, 'question')} | {', '.join(entries(text))} "
-            f"| `bench run seeds/{name}` | {shown} |")
+    text, name = path.read_text(encoding="utf-8"), path.stem
+    folder, prefix = ("", "seeds/") if path.parent == SEEDS else ("../", "")
+    return (f"| [{name}]({folder}{name}.toml) | {key(text, 'question')} | {', '.join(entries(text))} "
+            f"| `./bench run {prefix}{name}` | {picture(name)} |\n")
+
+
+def table(folder):
+    return COLUMNS + "".join(row(p) for p in sorted(folder.glob("*.toml")) if entries(p.read_text(encoding="utf-8")))
 
 
 def index():
-    return HEAD + "\n".join(row(p) for p in sorted(SEEDS.glob("*.toml"))) + "\n"
+    return HEAD + table(SEEDS) + "\n" + table(SEEDS.parent)
 
 
 def main():

@@ -58,7 +58,8 @@ with tempfile.TemporaryDirectory() as name:
         p = run("sh", "examples/ci/nightly.sh", "nights", "p.toml", BENCH=bench)
         check(p.returncode == 0, p.stdout, p.stderr)
         time.sleep(1.1)  # a file is named by its second
-        check(f"over {night} comparisons" in p.stdout and "anchor: binary" in p.stdout, "the history has not this night", p.stdout)
+        over = f"over {night} comparison{'s' if night > 1 else ''}: new / anchor"
+        check(over in p.stdout and "anchor: binary" in p.stdout, "the history has not this night", p.stdout)
     check(len(list((tree / "nights").glob("*.h5"))) == 2 and (tree / "nights/anchor").exists(), "a file a night")
     p = run("sh", "examples/ci/nightly.sh", "nights", "p.toml", "--set", "workload.no_such=1", BENCH=bench)
     check(p.returncode == 2, "a mistake of the protocol", p.returncode, p.stdout, p.stderr)

@@ -28,6 +28,7 @@ for path in sorted((source / "protocols" / "seeds").glob("*.toml")):
     check("[[analysis]]" in text, path.name, "draws no conclusion")
     line = f"seeds/{path.stem}\t{seeds_index.key(text, 'question')}\n"
     check(line in listed, "bench list protocols lacks", path.stem)
+check("[decode_knee](../decode_knee.toml)" in written and "| E19 |" in written, "the index lacks the knee, E19")
 for link in re.findall(r"\]\(([^)#]+)\)", written):
     check((source / "protocols" / "seeds" / link).exists(), "the index links to", link, "which is not there")
 check(names > 5, "only", names, "protocols were found")

@@ -95,6 +95,11 @@ static void labels_are_short(void **state) {
     assert_string_equal(axis_tick_label(&a, 0, buf), "1 k");
     a.tick[1] = 2000;
     assert_string_equal(axis_tick_label(&a, 0, buf), "1000");
+    a = (struct axis){.n_ticks = 2, .tick = {1024, 131072}}; /* 1.02 k and 131 k would be wrong */
+    assert_string_equal(axis_tick_label(&a, 0, buf), "1024");
+    assert_string_equal(axis_tick_label(&a, 1, buf), "131072");
+    a = (struct axis){.n_ticks = 2, .tick = {1024, 2097152}}; /* too long to be said in full */
+    assert_string_equal(axis_tick_label(&a, 1, buf), "2.1 M");
 }
 
 int main(void) {
