@@ -3,6 +3,7 @@
 #include "harness/pair.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "base/text.h"
 #include "harness/pair_parts.h"
 #include "harness/snapshot.h"
+#include "results/evalue.h"
 #include "results/pairs.h"
 #include "results/table.h"
 
@@ -114,6 +116,27 @@ static int one_round(struct pair *p, int64_t round, size_t *rows, struct err *er
     return code;
 }
 
+/* What was spent, and which budget would have been enough: of the least rounds that decide
+ * anything, else just more. */
+static void say_budget(struct pair *p, int64_t rounds, int64_t spent_ns, int64_t last_ns) {
+    char *why = p->p->why_ended;
+    const size_t size = sizeof p->p->why_ended;
+    const double left = (double)(p->budget_ns > spent_ns ? p->budget_ns - spent_ns : 0) * 1e-9;
+    int n = snprintf(why, size,
+                     "budget: %" PRId64 " of %" PRId64
+                     " rounds; the last took %.1f s, %.1f s were left; ",
+                     rounds, p->limit, (double)last_ns * 1e-9, left);
+    if (n < 0 || (size_t)n >= size) return;
+    const int64_t more = EVALUE_LEAST - rounds;
+    const double tens = ceil((double)(spent_ns + (more > 0 ? more : 0) * last_ns) * 1e-10);
+    if (more > 0)
+        snprintf(why + n, size - (size_t)n,
+                 "%d rounds, the least that decide, need --set measure.budget=\"%.0f s\"",
+                 EVALUE_LEAST, 10 * tens);
+    else
+        snprintf(why + n, size - (size_t)n, "a larger measure.budget decides more rows");
+}
+
 static int all_rounds(struct pair *p, struct err *err) {
     char *why = p->p->why_ended;
     const size_t size = sizeof p->p->why_ended;
@@ -124,11 +147,7 @@ static int all_rounds(struct pair *p, struct err *err) {
         const int64_t before = pair_elapsed_ns(p);
         size_t rows = 0;
         if (round && before + last_ns > p->budget_ns) {
-            snprintf(why, size,
-                     "budget: %" PRId64 " of %" PRId64
-                     " rounds; the last took %.1f s, %.1f s were left",
-                     round, p->limit, (double)last_ns * 1e-9,
-                     (double)(p->budget_ns > before ? p->budget_ns - before : 0) * 1e-9);
+            say_budget(p, round, before, last_ns);
             break;
         }
         code = one_round(p, round, &rows, err);
