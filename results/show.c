@@ -232,9 +232,13 @@ static void show_published(const struct tables *ts, const struct show_options *o
         double ours = table_real(t, r, "ours"), theirs = table_real(t, r, "theirs");
         struct text line = {0};
         text_printf(&line, "%s: %s", table_text(t, r, "what"), format_exact(a, sizeof a, theirs));
-        text_printf(&line, " (%s%s%s); here %s", table_text(t, r, "kind"), *source ? ", " : "",
-                    source, isfinite(ours) ? format_number(b, sizeof b, ours, 4) : "-");
-        if (!strcmp(verdict, "differs")) text_puts(&line, ": DIFFERS");
+        const bool differs = !strcmp(verdict, "differs"); /* by a digit that four may not show */
+        text_printf(&line, " (%s%s%s); here %s%s", table_text(t, r, "kind"), *source ? ", " : "",
+                    source,
+                    !isfinite(ours) ? "-"
+                    : differs       ? format_exact(b, sizeof b, ours)
+                                    : format_number(b, sizeof b, ours, 4),
+                    differs ? ": DIFFERS" : "");
         if (!strcmp(verdict, "equal"))
             text_puts(&line, fabs(ours - theirs) <= EQUAL_DIGITS * fabs(theirs)
                                  ? ": equal"

@@ -173,6 +173,11 @@ static void published_as_printed(void **state) {
     text = shown(ts, NULL);
     has(text, ": 12288 (measured); here 12288: equal\n");
     free(text);
+    table_set_f64(t, 0, "ours", 12288.25);
+    table_set_text(t, 0, "verdict", "differs");
+    text = shown(ts, NULL);
+    has(text, ": 12288 (measured); here 12288.25: DIFFERS\n");
+    free(text);
     tables_close(&ts);
 }
 
