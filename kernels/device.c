@@ -90,6 +90,11 @@ size_t device_live_allocations(struct device *device) {
     return tracker_live_count(device->tracker);
 }
 
+int64_t device_beyond_caches(const struct device_kind *kind) {
+    const int64_t least = (int64_t)256 << 20, twice = kind->cached ? 2 * kind->cached() : 0;
+    return twice > least ? twice : least;
+}
+
 enum dtype device_activation(const struct device_kind *kind, enum dtype weight) {
     return kind->activation ? kind->activation(weight) : DT_F32;
 }

@@ -66,12 +66,14 @@ static const struct option params[] = {
     {.key = "rotate",
      .type = OPT_BYTES,
      PARAM(rotate),
-     .def = "256 MiB",
+     .def = "0",
      .min = 0,
      .max = 0x1p42,
      .unit = "",
-     .help = "Caches in turn: as many layers as fill this, 4096 at most, so that each finds its "
-             "keys and values gone from the processor's caches; 0: one layer."},
+     .help =
+         "Caches in turn: as many layers as fill this, 4096 at most, so that each finds its "
+         "keys and values gone from the processor's caches; 0: 256 MiB, or twice all caches of the "
+         "last level; 1 B: one layer."},
     {0},
 };
 static const struct phase phases[] = {{"attention", "row"}, {0}};
@@ -98,7 +100,9 @@ static const struct metric metrics[] = {
 /* ---- the ledger */
 
 static void adapt(void *params_, const struct device_kind *kind) {
-    ((struct attention_params *)params_)->gpu = kind->has & DEV_GPU;
+    struct attention_params *p = params_;
+    p->gpu = kind->has & DEV_GPU;
+    if (p->rotate == 0) p->rotate = device_beyond_caches(kind);
 }
 
 static int64_t context_of(const struct attention_params *p) {

@@ -52,12 +52,12 @@ static const struct option params[] = {
     {.key = "bytes",
      .type = OPT_BYTES,
      PARAM(bytes),
-     .def = "256 MiB",
-     .min = 3 * GRAIN,
+     .def = "0",
+     .min = 0,
      .max = 0x1p42,
      .unit = "",
      .help =
-         "Working set of read, copy and triad, all buffers together: sweep it to see the levels of cache."},
+         "Working set of read, copy and triad, all buffers together: sweep it to see the levels of cache; 0: 256 MiB, or twice all caches of the last level."},
     {.key = "type",
      .type = OPT_WORD,
      PARAM(type),
@@ -123,6 +123,7 @@ static void choose_amounts(struct ceiling_params *p) {
 static void adapt(void *params_, const struct device_kind *kind) {
     struct ceiling_params *p = params_;
     p->gpu = kind->has & DEV_GPU;
+    if (p->bytes == 0) p->bytes = device_beyond_caches(kind);
     choose_amounts(p);
     /* f32, f16 and bf16 are the first of the formats, in the order of enum dtype. */
     if (p->type == TYPE_AUTO) p->type = (int)device_activation(kind, DT_BF16);
@@ -183,6 +184,9 @@ static void check(const void *p, const struct model_config *config, struct probl
             problems, "workload.activation", "workload.type",
             "int8 inputs are multiplied with int8 and int4 weights, and those of %s are neither",
             format->name);
+    if (ceiling->bytes < 3 * GRAIN)
+        problem(problems, "workload.bytes", NULL, "bytes is %lld, and at least %d, or 0",
+                (long long)ceiling->bytes, 3 * (int)GRAIN);
     if (ceiling->flops < FLOP_GRAIN)
         problem(problems, "workload.flops", NULL, "flops is %lld, and at least %d, or 0",
                 (long long)ceiling->flops, (int)FLOP_GRAIN);

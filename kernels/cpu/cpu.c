@@ -326,6 +326,7 @@ const struct device_kind device_cpu = {
     .upload = cpu_transfer,
     .download = cpu_transfer,
     .evict = cpu_evict,
+    .cached = topology_cached,
     .stay = cpu_stay,
     .sync = cpu_sync,
 };

@@ -145,19 +145,46 @@ static void look_quota(const char *folder, void *ctx) {
     if (quota > 0 && period > 0 && quota / period < *least) *least = quota / period;
 }
 
-static int64_t cache_bytes(int cpu, int level) {
+/* A line about a CPU's cache of that level; instructions have one of their own at level 1 only. */
+static bool cache_line(int cpu, int level, const char *what, char *line, size_t size) {
     for (int index = 0; index < 8; index++) {
-        char path[128], line[64];
+        char path[128];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/level", cpu,
                  index);
-        if (!read_line(path, line, sizeof line) || strtol(line, NULL, 10) != level) continue;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/size", cpu, index);
-        if (!read_line(path, line, sizeof line)) continue;
-        char *end;
-        int64_t v = strtol(line, &end, 10);
-        return *end == 'K' ? v << 10 : *end == 'M' ? v << 20 : v;
+        if (!read_line(path, line, size) || strtol(line, NULL, 10) != level) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/%s", cpu, index,
+                 what);
+        if (read_line(path, line, size)) return true;
     }
-    return 0;
+    return false;
+}
+
+static int64_t cache_bytes(int cpu, int level) {
+    char line[64], *end;
+    if (!cache_line(cpu, level, "size", line, sizeof line)) return 0;
+    const int64_t v = strtol(line, &end, 10);
+    return *end == 'K' ? v << 10 : *end == 'M' ? v << 20 : v;
+}
+
+int64_t topology_cached(void) {
+    static _Atomic int64_t known = -1;
+    struct topology t;
+    bool seen[TOPOLOGY_MOST_CPUS] = {false};
+    int64_t sum = 0;
+    if (known >= 0) return known;
+    topology_read(&t);
+    const int level = t.l3_bytes > 0 ? 3 : 2;
+    for (int i = 0; i < t.n_cpus; i++) {
+        char line[64];
+        long first = 0; /* of those that share it */
+        if (cache_line(t.cpus[i], level, "shared_cpu_list", line, sizeof line))
+            first = strtol(line, NULL, 10);
+        if (first < 0 || first >= TOPOLOGY_MOST_CPUS || seen[first]) continue;
+        seen[first] = true;
+        sum += cache_bytes(t.cpus[i], level);
+    }
+    known = sum;
+    return sum;
 }
 
 void topology_read(struct topology *t) {

@@ -19,6 +19,8 @@ struct topology {
 };
 
 void topology_read(struct topology *);
+/* Bytes of the last caches before memory of all CPUs that this process may use; 0: unknown. */
+int64_t topology_cached(void);
 /* Binds a thread (0: the caller) to a CPU. A CPU taken away meanwhile: it stays where it may run.
  */
 void topology_pin(int tid, int cpu);

@@ -133,7 +133,7 @@ def bad_files():
 
 
 def thresholds_on_nothing():
-    check(bench("gate", "old.h5", "same.h5", "--metric", "tiem"), 2, "no metric 'tiem' (it has: time")
+    check(bench("gate", "old.h5", "same.h5", "--metric", "tiem"), 2, "no metric 'tiem'; did you mean 'time'? (it has: time")
     check(bench("gate", "old.h5", "same.h5", "--set", "gate.tolerence=1 %"), 2, "did you mean 'gate.tolerance'?")
     check(bench("gate", "old.h5", "same.h5", "--set", "gate.tolerance=5 %"), 2, "is not below gate.detect")
     check(bench("gate", "old.h5", "same.h5", "--set", "gate.alpha=2"), 2, "gate.alpha: 2 is outside")

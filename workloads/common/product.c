@@ -88,7 +88,9 @@ static double values_of(const struct product_params *p, struct dims dims) {
 }
 
 void product_adapt(void *params, const struct device_kind *kind) {
-    ((struct product_params *)params)->gpu = kind->has & DEV_GPU;
+    struct product_params *p = params;
+    p->gpu = kind->has & DEV_GPU;
+    if (p->rotate == 0) p->rotate = device_beyond_caches(kind);
 }
 
 void product_check(const void *params, const struct model_config *config,

@@ -63,13 +63,13 @@ struct product_self {
         {.key = "rotate",                                                                          \
          .type = OPT_BYTES,                                                                        \
          PRODUCT_OPTION(rotate),                                                                   \
-         .def = "256 MiB",                                                                         \
+         .def = "0",                                                                               \
          .min = 0,                                                                                 \
          .max = 0x1p42,                                                                            \
          .unit = "",                                                                               \
          .help = "Weights in turn: as many copies of the matrix as fill this, 4096 at most, so "   \
-                 "that each product finds its own gone from the caches; 0: one, as warm as they "  \
-                 "keep it."},                                                                      \
+                 "that each product finds its own gone from the caches; 0: 256 MiB, or twice all " \
+                 "caches of the last level; 1 B: one, as warm as they keep it."},                  \
     {                                                                                              \
         0                                                                                          \
     }
