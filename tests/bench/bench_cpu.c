@@ -25,7 +25,7 @@ enum {
     CONTEXT = 1024,
     BATCH = 64
 };
-enum { READ_BYTES = 256 << 20 };
+static int64_t read_bytes; /* beyond all caches */
 
 struct layer {
     struct weight *qkv, *o, *gate_up, *down;
@@ -192,8 +192,8 @@ static double median(double *v, int n) {
 static double read_rate(struct model *m, const char *buffer) {
     float sink;
     const int64_t t = clock_ns();
-    m->device->ops->read(m->device, buffer, READ_BYTES, &sink);
-    return (double)READ_BYTES / (double)(clock_ns() - t);
+    m->device->ops->read(m->device, buffer, read_bytes, &sink);
+    return (double)read_bytes / (double)(clock_ns() - t);
 }
 
 static double peak_rate(struct model *m) {
@@ -256,16 +256,17 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < facts.n; i++)
         printf("%s = %s %s\n", facts.items[i].key, facts.items[i].value, facts.items[i].unit);
     m.activation = argc > 5 && strcmp(argv[5], "bf16") == 0 ? DT_BF16 : DT_F32;
-    char *buffer = room(&m, READ_BYTES), *other = room(&m, READ_BYTES);
-    memset(buffer, 1, READ_BYTES);
+    read_bytes = device_beyond_caches(kind);
+    char *buffer = room(&m, read_bytes), *other = room(&m, read_bytes);
+    memset(buffer, 1, read_bytes);
     for (int i = 0; i < 3; i++) {
         int64_t t = clock_ns();
-        m.device->ops->copy(m.device, other, buffer, READ_BYTES);
-        const double copy = 2.0 * READ_BYTES / (double)(clock_ns() - t);
+        m.device->ops->copy(m.device, other, buffer, read_bytes);
+        const double copy = 2.0 * (double)read_bytes / (double)(clock_ns() - t);
         t = clock_ns();
         m.device->ops->triad(m.device, (float *)other, (float *)buffer,
-                             (float *)buffer + READ_BYTES / 8, 3.0f, READ_BYTES / 8);
-        const double triad = 1.5 * READ_BYTES / (double)(clock_ns() - t);
+                             (float *)buffer + read_bytes / 8, 3.0f, read_bytes / 8);
+        const double triad = 1.5 * (double)read_bytes / (double)(clock_ns() - t);
         printf("ceilings   read %.1f copy %.1f triad %.1f GB/s, peak %.1f GFLOP/s\n",
                read_rate(&m, buffer), copy, triad, peak_rate(&m));
     }
