@@ -43,11 +43,11 @@ static void allocator_agrees(void **state) {
                                          "type=int4 group=32 activation=int8"};
     static const struct {
         const char *name, *settings;
-    } cases[] = {{"gemm", "m=5 matrix=mlp rotate=0"},
+    } cases[] = {{"gemm", "m=5 matrix=mlp rotate=1"},
                  {"gemm", "m=3 matrix=qkv rotate=100kB"},
                  {"gemv", "m=2 matrix=head rotate=1MiB"},
                  {"attention", "batch=2 tokens=3 context=11 rotate=40kB"},
-                 {"attention", "tokens=9 rotate=0"}};
+                 {"attention", "tokens=9 rotate=1"}};
     (void)state;
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -135,7 +135,7 @@ static void errors_tell_formats_apart(void **state) {
         struct model_config config = tiny("");
         struct drive drive;
         drive_model(&config, "type", formats[i].type, arena);
-        prepare(&drive, &config, "gemv", "m=4 matrix=qkv rotate=0");
+        prepare(&drive, &config, "gemv", "m=4 matrix=qkv rotate=1");
         drive_execute(&drive);
         assert_true(drive_witness(&drive).holds);
         const struct values values = drive_report(&drive);
@@ -154,7 +154,7 @@ static void errors_tell_formats_apart(void **state) {
                      : i    ? "type=int4"
                             : "type=int8");
             struct drive drive;
-            prepare(&drive, &config, "gemv", "m=4 matrix=mlp rotate=0");
+            prepare(&drive, &config, "gemv", "m=4 matrix=mlp rotate=1");
             drive_execute(&drive);
             assert_true(drive_witness(&drive).holds);
             const struct values values = drive_report(&drive);
@@ -171,7 +171,7 @@ static void errors_tell_formats_apart(void **state) {
         struct model_config config = tiny("layout=paged block=4");
         struct drive drive;
         drive_model(&config, "kv_type", caches[i], arena);
-        prepare(&drive, &config, "attention", "batch=2 tokens=3 context=30 rotate=0");
+        prepare(&drive, &config, "attention", "batch=2 tokens=3 context=30 rotate=1");
         drive_execute(&drive);
         assert_true(drive_witness(&drive).holds);
         const struct values values = drive_report(&drive);
@@ -212,15 +212,15 @@ static void spoiled_attention(struct device *device, struct tensor *o, const str
 static void spoiled_ops_are_wrong(void **state) {
     static const struct {
         const char *name, *settings, *model;
-    } cases[] = {{"gemm", "m=3 matrix=out rotate=0", ""},
-                 {"gemm", "m=3 matrix=mlp rotate=0", ""},
+    } cases[] = {{"gemm", "m=3 matrix=out rotate=1", ""},
+                 {"gemm", "m=3 matrix=mlp rotate=1", ""},
                  {"gemv", "m=3 matrix=gate_up rotate=50kB", "type=int8"},
-                 {"attention", "tokens=3 context=11 rotate=0", "kv_type=int8"},
-                 {"gemm", "m=3 matrix=qkv rotate=0", "activation=bf16"},
-                 {"gemm", "m=3 matrix=mlp rotate=0", "activation=bf16"},
-                 {"gemm", "m=3 matrix=mlp rotate=0", "type=int8 activation=int8"},
-                 {"gemv", "m=3 matrix=down rotate=0", "type=int4 group=32 activation=int8"},
-                 {"attention", "tokens=3 context=11 rotate=0", "activation=f16"}};
+                 {"attention", "tokens=3 context=11 rotate=1", "kv_type=int8"},
+                 {"gemm", "m=3 matrix=qkv rotate=1", "activation=bf16"},
+                 {"gemm", "m=3 matrix=mlp rotate=1", "activation=bf16"},
+                 {"gemm", "m=3 matrix=mlp rotate=1", "type=int8 activation=int8"},
+                 {"gemv", "m=3 matrix=down rotate=1", "type=int4 group=32 activation=int8"},
+                 {"attention", "tokens=3 context=11 rotate=1", "activation=f16"}};
     (void)state;
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         const struct model_config config = tiny(cases[i / 2].model);

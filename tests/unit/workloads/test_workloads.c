@@ -70,13 +70,13 @@ static void each_workload_everywhere(void **state) {
                  {"decode", "batch=2 context=300"},
                  {"kv_memory", "batch=3 length=70"},
                  {"kv_memory", "batch=1 length=60000000 allocate=false"},
-                 {"gemm", "m=3 matrix=qkv rotate=0"},
+                 {"gemm", "m=3 matrix=qkv rotate=1"},
                  {"gemm", "m=6 matrix=mlp rotate=100kB"},
                  {"gemv", "m=2 matrix=gate_up rotate=100kB"},
-                 {"gemv", "matrix=down n=40 k=96 rotate=0"},
-                 {"attention", "batch=2 tokens=3 context=11 rotate=0"},
+                 {"gemv", "matrix=down n=40 k=96 rotate=1"},
+                 {"attention", "batch=2 tokens=3 context=11 rotate=1"},
                  {"attention", "batch=2 context=11 rotate=20kB"},
-                 {"attention", "tokens=20 rotate=0"},
+                 {"attention", "tokens=20 rotate=1"},
                  {"step", "context=9"},
                  {"step", "batch=3 context=9 split=whole"},
                  {"batching", "requests=20"},
@@ -127,7 +127,7 @@ static void each_workload_with_int8_inputs(void **state) {
                  {"decode", "batch=3 context=9 steps=4"},
                  {"gemm", "m=6 matrix=mlp rotate=100kB"},
                  {"gemv", "m=2 matrix=gate_up rotate=100kB"},
-                 {"attention", "batch=2 tokens=3 context=11 rotate=0"},
+                 {"attention", "batch=2 tokens=3 context=11 rotate=1"},
                  {"step", "batch=3 context=9"}};
     (void)state;
     struct model_config config = tiny("f32");
@@ -479,7 +479,7 @@ static void every_failing_allocation(void **state) {
                  {"prefill", "tokens=3"},
                  {"generate", "prompt=2 tokens=2"},
                  {"gemm", "m=2 matrix=mlp rotate=50kB"},
-                 {"attention", "context=4 rotate=0"},
+                 {"attention", "context=4 rotate=1"},
                  {"step", "context=3"},
                  {"serving", "requests=3 output=2 most=3 slots=2"}};
     (void)state;
