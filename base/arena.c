@@ -25,7 +25,7 @@ struct arena {
 };
 
 /* Not abort(): running out of memory is no bug of ours, and no input may end in a signal. */
-static _Noreturn void out_of_memory(void) {
+void out_of_memory(void) {
     static const char sentence[] = "bench: the host has no memory left\n";
     ssize_t ignored = write(STDERR_FILENO, sentence, sizeof sentence - 1);
     (void)ignored;

@@ -19,5 +19,7 @@ char *arena_printf(struct arena *, const char *fmt, ...) __attribute__((format(p
 void *must_alloc(size_t bytes); /* zeroed */
 void *must_realloc(void *, size_t bytes);
 char *must_text(const char *text);
+/* What they do then: the sentence, and exit status 2. */
+void out_of_memory(void) __attribute__((noreturn));
 
 #endif

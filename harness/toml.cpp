@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <exception>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -310,12 +312,29 @@ int bounds(const char *text, size_t len, const char *name, struct err *err) {
     return *wrong ? refuse(err, name, scan.line, scan.col, wrong) : 0;
 }
 
+// The parser's own error may not throw, yet allocates: it ends in std::terminate then.
+void terminated() {
+    try {
+        throw;
+    } catch (const std::bad_alloc &) {
+        out_of_memory();
+    } catch (...) {
+        std::abort();
+    }
+}
+
+struct terminating {
+    std::terminate_handler before = std::set_terminate(terminated);
+    ~terminating() { std::set_terminate(before); }
+};
+
 } // namespace
 
 extern "C" int toml_read(const char *text, size_t len, const char *name, struct arena *arena,
                          struct toml_entry **list, size_t *n, struct err *err) {
     *list = nullptr;
     *n = 0;
+    const terminating handler;
     try {
         if (int code = bounds(text, len, name, err)) return code;
         toml::table root = toml::parse(std::string_view(text, len), std::string_view());
