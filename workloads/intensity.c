@@ -4,6 +4,7 @@
 
 #include "base/option.h"
 #include "workloads/model/ledger.h"
+#include "workloads/model/theory.h"
 #include "workloads/workload.h"
 
 enum block { BLOCK_GEMM, BLOCK_MLP, BLOCK_ATTENTION };
@@ -95,13 +96,6 @@ static const struct metric metrics[] = {
     {0},
 };
 
-static double weight_size(const struct model_config *config) {
-    const int group = model_group(&config->params);
-    return ((double)dtype_bits(model_weight_format(&config->params)->type) +
-            (group ? 16.0 / group : 0)) /
-           8;
-}
-
 /* auto: 2 bytes, whatever the device at hand would keep. */
 static double activation_size(const struct model_config *config) {
     return config->params.activation ? dtype_bits(config->activation) / 8.0 : 2;
@@ -113,9 +107,10 @@ static struct block_cost cost_of(const struct intensity_params *p,
     const double a = activation_size(config), kv = dtype_bits(model_kv_type(&config->params)) / 8.0;
     const int64_t context = p->context ? p->context : p->tokens;
     if (p->block == BLOCK_GEMM)
-        return ledger_gemm(p->batch * p->tokens, s->d_model, s->d_ff, weight_size(config), a);
+        return ledger_gemm(p->batch * p->tokens, s->d_model, s->d_ff, theory_weight_bytes(config),
+                           a);
     if (p->block == BLOCK_MLP)
-        return ledger_mlp(p->batch, p->tokens, s->d_model, s->d_ff, weight_size(config), a);
+        return ledger_mlp(p->batch, p->tokens, s->d_model, s->d_ff, theory_weight_bytes(config), a);
     struct block_cost cost = ledger_attention(p->batch, context, p->tokens, s->n_q * s->d_h, kv, a);
     cost.kv_bytes *= (double)s->n_kv / (double)s->n_q; /* E28 has a KV head for each query head */
     return cost;
@@ -125,7 +120,7 @@ static struct block_cost cost_of(const struct intensity_params *p,
 static double ridge_rows(const struct model_config *config, double ridge) {
     const double d = (double)config->shape.d_model, f = (double)config->shape.d_ff;
     const double room = 2 * d * f - ridge * activation_size(config) * (d + f);
-    return room > 0 ? ridge * weight_size(config) * d * f / room : (double)NAN;
+    return room > 0 ? ridge * theory_weight_bytes(config) * d * f / room : (double)NAN;
 }
 
 static void compute(const void *params_, const struct model_config *config, struct values *v) {

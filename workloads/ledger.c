@@ -130,15 +130,11 @@ static const struct metric metrics[] = {
 };
 
 static double weight_bytes(const struct ledger_params *p, const struct model_config *config) {
-    const struct weight_format *format = model_weight_format(&config->params);
-    const int group = model_group(&config->params);
     int64_t scales = 0;
     if (!p->parameters)
         return (double)(model_weight_bytes(config, &scales) - ledger_vector_bytes(&config->shape)) +
                (double)scales;
-    /* A number has no rows: scales of tensors and rows are too few to count. */
-    return (double)p->parameters * ((double)dtype_bits(format->type) + (group ? 16.0 / group : 0)) /
-           8;
+    return (double)p->parameters * theory_weight_bytes(config); /* a number has no rows */
 }
 
 static double step_flops(const struct ledger_params *p, const struct model_config *config,

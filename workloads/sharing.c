@@ -239,17 +239,7 @@ static int decode_alone(struct sharing_self *self, int32_t seq, struct plain *pl
     if (!code) code = inputs_create(&inputs, alone, 1, spec.most_rows, spec.most_out, err);
     if (!code) code = add_prompts(inputs, self, 1, err);
     if (!code) code = session_run(alone, inputs, 0, err);
-    if (!code) session_start(alone, &self->first[seq]);
-    for (int32_t i = 0; !code && i < plain->steps; i++) {
-        int32_t token;
-        code = session_decode(alone, err);
-        if (code) break;
-        session_select(alone, &alone->decode);
-        session_next(alone, &alone->decode, &token);
-        plain_record(plain, alone, &alone->decode, 0, i, token, i + 1 == plain->steps);
-        session_advance(alone, &alone->decode);
-    }
-    if (!code) code = self->model->device->kind->sync(self->model->device, err);
+    if (!code) code = plain_decode(plain, alone, self->first[seq], err);
     inputs_close(&inputs);
     session_close(&alone);
     return code;

@@ -68,17 +68,7 @@ static int decode_alone(struct decoding *d, struct session *alone, int32_t seq, 
     int code = cache_load(alone->cache, 0, d->context, kv, err);
     free(kv);
     session_set_length(alone, 0, d->context);
-    session_start(alone, &d->first[seq]);
-    for (int32_t i = 0; !code && i < plain->steps; i++) {
-        int32_t token;
-        code = session_decode(alone, err);
-        if (code) break;
-        session_select(alone, &alone->decode);
-        session_next(alone, &alone->decode, &token);
-        plain_record(plain, alone, &alone->decode, 0, i, token, i + 1 == plain->steps);
-        session_advance(alone, &alone->decode);
-    }
-    return code ? code : d->model->device->kind->sync(d->model->device, err);
+    return code ? code : plain_decode(plain, alone, d->first[seq], err);
 }
 
 int decoding_witness(struct decoding *d, struct witness *w, struct err *err) {

@@ -75,6 +75,22 @@ void plain_record(struct plain *plain, struct session *s, const struct step *ste
     free(logits);
 }
 
+int plain_decode(struct plain *plain, struct session *alone, int32_t first, struct err *err) {
+    int code = 0;
+    session_start(alone, &first);
+    for (int32_t i = 0; !code && i < plain->steps; i++) {
+        int32_t token;
+        code = session_decode(alone, err);
+        if (code) break;
+        session_select(alone, &alone->decode);
+        session_next(alone, &alone->decode, &token);
+        plain_record(plain, alone, &alone->decode, 0, i, token, i + 1 == plain->steps);
+        session_advance(alone, &alone->decode);
+    }
+    struct device *device = alone->model->device;
+    return code ? code : device->kind->sync(device, err);
+}
+
 uint64_t plain_device_hash(struct device *device) {
     /* Where threads and pages lie may differ from worker to worker and touches no bit; a library
      * and its algorithms are known only once they ran. */

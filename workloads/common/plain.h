@@ -24,6 +24,9 @@ const float *plain_logits(struct plain *);
  * for the device. The last may come early: tokens beyond it stay -1. */
 void plain_record(struct plain *, struct session *, const struct step *, int32_t row, int32_t i,
                   int32_t token, bool last);
+/* Decodes plain->steps tokens of the session's one sequence, which begins with `first`, records
+   each and waits for the device. */
+int plain_decode(struct plain *, struct session *, int32_t first, struct err *);
 
 /* Identifies device and set-up: bits of one are not expected of the other. */
 uint64_t plain_device_hash(struct device *);

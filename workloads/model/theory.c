@@ -13,6 +13,13 @@ double theory_matrix_parameters(const struct model_shape *s) {
            (double)s->n_layers * (2 * d * q + 2 * d * kv + 3 * d * f);
 }
 
+double theory_weight_bytes(const struct model_config *config) {
+    const int group = model_group(&config->params);
+    return ((double)dtype_bits(model_weight_format(&config->params)->type) +
+            (group ? 16.0 / group : 0)) /
+           8;
+}
+
 double serving_step(const struct serving *s, double batch) {
     return s->bandwidth > 0 ? serving_memory(s, batch) / s->bandwidth : (double)NAN;
 }

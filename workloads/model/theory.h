@@ -8,6 +8,9 @@
 
 /* Weights of the matrices alone, embedding and head among them (E29: norms and biases left out). */
 double theory_matrix_parameters(const struct model_shape *);
+/* Bytes of one weight in model.type, its share of a group's scale among them (E35); scales of
+   tensors and rows are too few to count. */
+double theory_weight_bytes(const struct model_config *);
 
 /* E29, E30, E49, E50: a decode step of B sequences reads all weights and all caches once, and
    nothing else takes time. */
