@@ -36,9 +36,11 @@ struct code_tile { /* c (m, 16 n_panels) = [c +] codes of x (m, k) * panels^T */
 };
 
 struct cpu_code_kernels {
-    const char *name;         /* the instructions: "vnni" */
-    int rows;                 /* most rows of a tile */
-    int panels;               /* that are best done together */
+    const char *name;             /* the instructions: "vnni" */
+    int rows;                     /* most rows of a tile */
+    int panels;                   /* that are best done together */
+    const unsigned char *abreast; /* by rows of a tile: the panels that it streams side by side;
+                                     NULL: all of them */
     int flip;                 /* what int8 codes of weights are xored with as they lie in panels */
     int bias[N_DTYPES];       /* of DT_I8 and DT_I4: how much too large the tile's codes are */
     int word_bytes[N_DTYPES]; /* of a word of x beside such weights */

@@ -65,6 +65,7 @@ struct cpu_kernels {
     const char *name;
     int rows; /* most rows of a tile */
     int few;  /* rows of attention that are bound by memory; so many are one tile */
+    const unsigned char *abreast; /* by rows of a tile: the panels that it streams side by side */
     int even; /* whether tiles about equally high are best; else a rest of one or two rows is a tile
                  of two */
     /* Panels of weights; k_step of bf16 and of 4 bits is that of a word, 64 bytes. */

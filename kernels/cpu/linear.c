@@ -8,7 +8,6 @@
 enum {
     UNPACK_ROWS = 48,  /* more rows than this: panels of floats are widened once for all of them */
     UNPACK_CODES = 24, /* the same of codes */
-    STREAM_AHEAD = 1024, /* bytes of each of the panels that are streamed together */
 };
 
 _Static_assert((int)MOST_COLS <= (int)PAIR_PANELS * PANEL, "what multiply_pairs takes");
@@ -69,11 +68,11 @@ static void unpack(const struct product *job, const char *panel, int64_t k0, int
 
 /* A tile over whole panels in two parts: beside the last columns, behind which a panel has nothing
    that is not known already, it asks for the beginnings of the panels from `next` on, which come
-   after these. False where panels are short. */
+   after these; reach: stream_ahead. False where panels are short. */
 static bool stream(const struct cpu_weight *w, void (*tile)(const struct tile *),
-                   const struct tile *whole, int64_t next) {
+                   const struct tile *whole, int64_t reach, int64_t next) {
     const int64_t grain = w->n_groups > 1 ? w->span : WORD_CODES;
-    const int64_t lines = STREAM_AHEAD * w->head.cols / w->panel_bytes;
+    const int64_t lines = reach * w->head.cols / w->panel_bytes;
     const int64_t last = (lines + grain - 1) / grain * grain,
                   split = (whole->k - last) / grain * grain;
     if (whole->k < 3 * last) return false;
@@ -104,6 +103,7 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
      * larger than a block leave no choice. */
     const bool whole = n_tiles == 1 || (w->n_groups > 1 && w->span > job->cpu->block_k);
     const struct blocks blocks = blocks_of(job, whole);
+    const int64_t reach = n_tiles == 1 ? stream_ahead(kernels->abreast[m]) : 0;
     const int together = n_tiles == 1 ? n_panels : GROUP_PANELS;
     const bool unpacked = !whole && kernels->unpack[type] != NULL &&
                           m > (w->scales != NULL ? UNPACK_CODES : UNPACK_ROWS);
@@ -133,8 +133,8 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
                            ((first + p) * w->n_groups + k0 / w->span) * PANEL;
             /* One tile streams: what comes soon in each panel is asked for, which is worth a sixth
              * over asking for the panels that follow. Several: those, a share with each. */
-            const char *ahead = (const char *)t.panels +
-                                (n_tiles == 1 ? STREAM_AHEAD : t.n_panels * w->panel_bytes);
+            const char *ahead =
+                (const char *)t.panels + (n_tiles == 1 ? reach : t.n_panels * w->panel_bytes);
             if (unpacked) {
                 t.panels = wide;
                 t.step = t.k * wide_step;
@@ -148,7 +148,7 @@ static void sums(const struct product *job, const float *x, int32_t m, int64_t f
                 t.x = x + r0 * ldx + k0;
                 t.c = acc + r0 * ldc + p * PANEL;
                 t.ahead = ahead + i * (t.k / step_k) * t.ahead_step;
-                if (n_tiles > 1 || !stream(w, tile, &t, first + n_panels)) tile(&t);
+                if (n_tiles > 1 || !stream(w, tile, &t, reach, first + n_panels)) tile(&t);
             }
         }
     }

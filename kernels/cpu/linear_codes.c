@@ -6,8 +6,7 @@
 #include "kernels/cpu/linear.h"
 
 enum {
-    BLOCK_CODES = 4096,  /* columns of a block: of a group of panels a quarter of a MiB */
-    STREAM_AHEAD = 1024, /* as in linear.c */
+    BLOCK_CODES = 4096, /* columns of a block: of a group of panels a quarter of a MiB */
     LINE = 64,
 };
 
@@ -104,6 +103,8 @@ static void sums(const struct product *job, int32_t r0, int32_t m, int64_t first
     const int64_t grain = w->n_groups > 1 ? group : 1;
     const int64_t most = BLOCK_CODES / cpu_weight_word(&w->head) / grain;
     const int n_tiles = (m + kernels->rows - 1) / kernels->rows;
+    const unsigned char *abreast = kernels->abreast;
+    const int64_t reach = n_tiles == 1 ? stream_ahead(abreast ? abreast[m] : n_panels) : 0;
     const int64_t block = n_tiles == 1 ? words : (most > 1 ? most : 1) * grain;
     struct code_tile t = {.ldc = ldc,
                           .ldx = ldx,
@@ -123,7 +124,7 @@ static void sums(const struct product *job, int32_t r0, int32_t m, int64_t first
             t.scales = (const uint16_t *)w->scales + (first * w->n_groups + g) * PANEL;
         /* One tile streams, and asks for what comes soon in each panel; several for the panels that
          * follow, a share with each. */
-        const char *ahead = t.panels + (n_tiles == 1 ? STREAM_AHEAD : n_panels * w->panel_bytes);
+        const char *ahead = t.panels + (n_tiles == 1 ? reach : n_panels * w->panel_bytes);
         for (int i = 0; i < n_tiles; i++) {
             const int32_t begin = m * i / n_tiles, row = r0 + begin;
             t.m = m * (i + 1) / n_tiles - begin;
