@@ -36,12 +36,18 @@ static void linear(struct device *device, struct tensor *y, const struct tensor 
           (double)(w->bytes + w->scale_bytes) + tensor_bytes(x) + tensor_bytes(y));
 }
 
+/* Of a layer: keys and values, and of codes a scale for each head of both. */
+static double kv_token_bytes(const struct kv *kv) {
+    const double scale = kv->k_scale != NULL ? sizeof(float) : 0;
+    return 2.0 * kv->n_kv * (kv->d_h * dtype_bits(kv->type) / 8.0 + scale);
+}
+
 static void rope_append(struct device *device, struct tensor *q, const struct kv *kv,
                         const struct tensor *qkv, const struct step *step,
                         const struct rope *rope) {
     (void)rope;
-    double kv_bytes = 2.0 * step->n_row * kv->n_kv * kv->d_h * dtype_bits(kv->type) / 8;
-    spend(device, 3.0 * q->rows * q->cols, tensor_bytes(qkv) + tensor_bytes(q) + kv_bytes);
+    spend(device, 3.0 * q->rows * q->cols,
+          tensor_bytes(qkv) + tensor_bytes(q) + step->n_row * kv_token_bytes(kv));
 }
 
 static void attention(struct device *device, struct tensor *o, const struct tensor *q,
@@ -53,7 +59,7 @@ static void attention(struct device *device, struct tensor *o, const struct tens
         if (!(rows > 0)) continue;
         if (kv->window && len > kv->window) len = kv->window;
         flops += 4.0 * rows * len * q->cols;
-        bytes += 2.0 * len * kv->n_kv * kv->d_h * dtype_bits(kv->type) / 8;
+        bytes += len * kv_token_bytes(kv);
     }
     spend(device, flops, bytes);
 }
