@@ -13,6 +13,7 @@
 
 struct err;
 struct facts;
+struct lab_ops;
 struct option;
 
 enum {                        /* device_kind.has */
@@ -79,6 +80,7 @@ struct sharing {
 struct device { /* first member of every device */
     const struct device_kind *kind;
     const struct ops *ops;
+    const struct lab_ops *lab; /* kernels/lab.h; NULL: none */
     struct tracker *tracker;
     const struct sharing *sharing;  /* NULL: none */
     const struct op_counts *counts; /* NULL without DEV_COUNTS */

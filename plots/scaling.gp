@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# A metric against a swept key: points with 95 % intervals, and the fitted power law over the range where it holds.
+# A metric against a swept key: points with 95 % intervals, and the fitted power law over the range where it holds; below it,
+# where the protocol declares one, another metric of the same rows.
 known(v) = v == v
 law(g, x) = known(exponent[g]) && x >= 0.999 * from[g] ? prefactor[g] * x**exponent[g] : NaN
+law_below(g, x) = known(exponent_below[g]) && x >= 0.999 * from_below[g] ? prefactor_below[g] * x**exponent_below[g] : NaN
 
-eval axis_x
+if (panels == 2) { set multiplot; set bmargin at screen 0.525; eval bare_x } else { eval axis_x; set xlabel x_label offset 0,0.4 }
 eval axis_y
-set xlabel x_label offset 0,0.4
 set ylabel y_label offset 0,0
 if (strlen(note) > 0) { set label 904 note at screen 0.98,0.027 right font ',10' textcolor rgb '#707070' front }
 do for [m = 1:n_marks] {
@@ -20,3 +21,21 @@ plot for [g = 1:n] law(g, x) with lines ls g lw 1.1 notitle, \
          with lines ls g lw 0.8 notitle, \
      for [g = 1:n] sprintf('curve%d.tsv', g) using (column('x')):(column('y')):(column('y_lo')):(column('y_hi')) \
          with yerrorbars ls g dt 1 title words[g]
+if (panels == 2) {
+    eval unset_page
+    unset label 904
+    do for [m = 1:n_marks] { unset label 300+m }
+    set tmargin at screen 0.485
+    set bmargin at screen 0.145
+    eval axis_x
+    set xlabel x_label offset 0,0.4
+    eval axis_y_below
+    set ylabel y_label_below offset 0,0
+    set key top left Left reverse
+    plot for [g = 1:n_below] law_below(g, x) with lines ls g lw 1.1 notitle, \
+         for [g = 1:n_below] sprintf('below%d.tsv', g) using (column('x')):(known(exponent_below[g]) ? NaN : column('y')) \
+             with lines ls g lw 0.8 notitle, \
+         for [g = 1:n_below] sprintf('below%d.tsv', g) using (column('x')):(column('y')):(column('y_lo')):(column('y_hi')) \
+             with yerrorbars ls g dt 1 title words_below[g]
+    unset multiplot
+}

@@ -19,7 +19,8 @@ static void cell(struct text *t, double v, char end) {
         text_printf(t, "NaN%c", end);
 }
 
-static int write_curve(const struct curve *c, int32_t number, struct gnuplot *g, struct err *err) {
+static int write_curve(const struct curve *c, const char *stem, int32_t number, struct gnuplot *g,
+                       struct err *err) {
     struct text t = {0};
     char name[40];
     text_puts(&t, "x\ty\ty_lo\ty_hi\tt\tt_lo\tt_hi\n");
@@ -28,7 +29,7 @@ static int write_curve(const struct curve *c, int32_t number, struct gnuplot *g,
                               c->t[i], c->t_lo[i], c->t_hi[i]};
         for (int k = 0; k < 7; k++) cell(&t, row[k], k < 6 ? '\t' : '\n');
     }
-    snprintf(name, sizeof name, "curve%d.tsv", number);
+    snprintf(name, sizeof name, "%s%d.tsv", stem, number);
     int rc = gnuplot_file(g, name, t.data, t.len, err);
     text_free(&t);
     return rc;
@@ -44,6 +45,13 @@ static void words(struct text *t, const char *array, int32_t i, const char *v) {
     char name[60];
     snprintf(name, sizeof name, "%s[%d]", array, i);
     script_text(t, name, v);
+}
+
+static void write_y_label(const struct curves *v, const char *name, struct text *s) {
+    struct text t = {0};
+    text_printf(&t, *v->y_unit ? "%s, %s" : "%s", v->y_name, v->y_unit);
+    script_text(s, name, t.data);
+    text_free(&t);
 }
 
 static void interval_words(struct text *t, double v, double lo, double hi) {
@@ -63,11 +71,10 @@ static int write_shared(const struct curves *v, struct gnuplot *g, struct text *
     text_printf(s, "array name[%d]\n", n);
     for (int32_t i = 0; i < n && !rc; i++) {
         words(s, "name", i + 1, v->curve[i].name);
-        rc = write_curve(&v->curve[i], i + 1, g, err);
+        rc = write_curve(&v->curve[i], "curve", i + 1, g, err);
     }
     script_text(s, "x_label", v->x_name);
-    text_printf(&t, *v->y_unit ? "%s, %s" : "%s", v->y_name, v->y_unit);
-    script_text(s, "y_label", t.data);
+    write_y_label(v, "y_label", s);
     script_axis(s, "x", "x", &v->x);
     int32_t marks = 0;
     text_puts(s, "array mark_x[3]\narray mark_name[3]\n");
@@ -126,31 +133,63 @@ out:
     return rc;
 }
 
-int script_scaling(const struct tables *ts, struct gnuplot *g, struct text *s, struct err *err) {
-    struct curves v;
+/* The fitted law of each curve, in arrays whose names end in `which`. */
+static void write_laws(const struct curves *v, const char *which, struct text *s) {
+    static const char *const arrays[] = {"exponent", "prefactor", "from", "words"};
+    const int32_t n = v->n < CURVES_MOST ? v->n : CURVES_MOST;
+    char name[4][40];
     struct text t = {0};
-    int rc = curves_read(ts, "scaling", &v, err);
-    if (!rc) rc = write_shared(&v, g, s, err);
-    if (rc) goto out;
-    script_axis(s, "y", "y", &v.y);
-    int32_t n = v.n < CURVES_MOST ? v.n : CURVES_MOST;
-    text_printf(s, "array exponent[%d]\narray prefactor[%d]\narray from[%d]\narray words[%d]\n", n,
-                n, n, n);
+    for (int k = 0; k < 4; k++) {
+        snprintf(name[k], sizeof name[k], "%s%s", arrays[k], which);
+        text_printf(s, "array %s[%d]\n", name[k], n);
+    }
     for (int32_t i = 0; i < n; i++) {
-        const struct curve *c = &v.curve[i];
-        element(s, "exponent", i + 1, c->exponent);
-        element(s, "prefactor", i + 1, c->prefactor);
-        element(s, "from", i + 1, c->from);
+        const struct curve *c = &v->curve[i];
+        element(s, name[0], i + 1, c->exponent);
+        element(s, name[1], i + 1, c->prefactor);
+        element(s, name[2], i + 1, c->from);
         t.len = 0;
         text_puts(&t, c->name);
         if (isfinite(c->exponent)) {
-            text_printf(&t, "%s%s^", *c->name ? ": ~ " : "~ ", v.x_name);
+            text_printf(&t, "%s%s^", *c->name ? ": ~ " : "~ ", v->x_name);
             interval_words(&t, c->exponent, c->exponent_lo, c->exponent_hi);
         }
-        words(s, "words", i + 1, t.len ? t.data : "");
+        words(s, name[3], i + 1, t.len ? t.data : "");
     }
-out:
     text_free(&t);
+}
+
+/* The second panel: another metric of the same rows. */
+static int write_below(const struct tables *ts, struct gnuplot *g, struct text *s,
+                       struct err *err) {
+    const int64_t number = curves_below(ts, curves_analysis(ts, "scaling"));
+    struct curves v = {0};
+    struct err none = {0}; /* without numbers there is no second panel */
+    const bool drawn = number >= 0 && !curves_read_of(ts, "scaling", number, &v, &none);
+    const int32_t n = v.n < CURVES_MOST ? v.n : CURVES_MOST;
+    int rc = 0;
+    script_number(s, "panels", drawn ? 2 : 1);
+    if (drawn) {
+        script_number(s, "n_below", n);
+        script_axis(s, "y_below", "y", &v.y);
+        write_y_label(&v, "y_label_below", s);
+        write_laws(&v, "_below", s);
+        for (int32_t i = 0; i < n && !rc; i++)
+            rc = write_curve(&v.curve[i], "below", i + 1, g, err);
+    }
+    curves_free(&v);
+    return rc;
+}
+
+int script_scaling(const struct tables *ts, struct gnuplot *g, struct text *s, struct err *err) {
+    struct curves v;
+    int rc = curves_read(ts, "scaling", &v, err);
+    if (!rc) rc = write_shared(&v, g, s, err);
+    if (!rc) {
+        script_axis(s, "y", "y", &v.y);
+        write_laws(&v, "", s);
+        rc = write_below(ts, g, s, err);
+    }
     curves_free(&v);
     return rc;
 }

@@ -40,6 +40,19 @@ int64_t curves_analysis(const struct tables *ts, const char *kind) {
     return best;
 }
 
+int64_t curves_below(const struct tables *ts, int64_t above) {
+    static const char *const same[] = {"kind", "case", "x", "by"};
+    const char *y = declared_key(ts, above, "y");
+    for (int64_t number = above + 1; above >= 0 && *declared_key(ts, number, "kind"); number++) {
+        bool fits = strcmp(declared_key(ts, number, "y"), y) != 0;
+        for (int i = 0; i < 4; i++)
+            fits = fits &&
+                   !strcmp(declared_key(ts, number, same[i]), declared_key(ts, above, same[i]));
+        if (fits) return number;
+    }
+    return -1;
+}
+
 const char *declared_key(const struct tables *ts, int64_t number, const char *key) {
     char full[120];
     if (number < 0) return "";
@@ -47,23 +60,37 @@ const char *declared_key(const struct tables *ts, int64_t number, const char *ke
     return rows_fact(ts, full);
 }
 
-/* A fit by its name and group, of the declared case. */
-static double fitted(const struct tables *ts, const char *kind, const char *only_case,
-                     const char *name, const char *group, const char *column) {
+/* A fit by its name and group, of the declared case: the first row from `from` on, whose sentence
+ * begins with `begins`; the number of rows if there is none. */
+static int64_t fit_row(const struct tables *ts, const char *kind, const char *only_case,
+                       const char *name, const char *group, const char *begins, int64_t from) {
     const struct table *fits = tables_peek(ts, "fits");
     char full[200];
     snprintf(full, sizeof full, "%s%s%.150s", name, *group ? " " : "", group);
-    for (int64_t i = 0; i < table_rows(fits); i++)
+    for (int64_t i = from; i < table_rows(fits); i++)
         if (!strcmp(table_text(fits, i, "name"), full) &&
             !strcmp(table_text(fits, i, "analysis"), kind) &&
-            !strcmp(table_text(fits, i, "case"), only_case))
-            return table_real(fits, i, column);
-    return (double)NAN;
+            !strcmp(table_text(fits, i, "case"), only_case) &&
+            !strncmp(table_text(fits, i, "text"), begins, strlen(begins)))
+            return i;
+    return table_rows(fits);
 }
 
+/* y: the metric; exponents of several metrics have one name, and what belongs to each follows it.
+ */
 static void read_fit(const struct tables *ts, const char *kind, const char *only_case,
-                     struct curve *c) {
-#define FIT(what, column) fitted(ts, kind, only_case, what, c->name, column)
+                     const char *y, struct curve *c) {
+    const struct table *fits = tables_peek(ts, "fits");
+    const int64_t rows = table_rows(fits);
+    char begins[120];
+    snprintf(begins, sizeof begins, "%.100s grows as", y);
+    const int64_t from =
+        strcmp(kind, "scaling") ? 0 : fit_row(ts, kind, only_case, "exponent", c->name, begins, 0);
+    int64_t at;
+#define FIT(what, column)                                                                          \
+    ((at = fit_row(ts, kind, only_case, what, c->name, "", from)) < rows                           \
+         ? table_real(fits, at, column)                                                            \
+         : (double)NAN)
     c->level = FIT("t_mem", "value");
     c->c0 = FIT("c0", "value");
     c->c1 = FIT("c1", "value");
@@ -267,7 +294,11 @@ static const char *spaced(struct arena *arena, const char *name) {
 }
 
 int curves_read(const struct tables *ts, const char *kind, struct curves *v, struct err *err) {
-    int64_t number = curves_analysis(ts, kind);
+    return curves_read_of(ts, kind, curves_analysis(ts, kind), v, err);
+}
+
+int curves_read_of(const struct tables *ts, const char *kind, int64_t number, struct curves *v,
+                   struct err *err) {
     const char *analysis = declared_key(ts, number, "kind");
     const bool speedup = !strcmp(analysis, "speedup");
     bool knee = !strcmp(kind, "knee");
@@ -301,7 +332,7 @@ int curves_read(const struct tables *ts, const char *kind, struct curves *v, str
         read_points(ts, &rows.groups[g], y, rate, c, v->arena);
         if (!c->n) continue;
         if (knee) to_throughput(c);
-        read_fit(ts, kind, only_case, c);
+        read_fit(ts, kind, only_case, y, c);
         c->name = telling_name(ts, &rows.groups[g], v->arena);
         drawn += c->n;
         v->n++;

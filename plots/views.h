@@ -49,6 +49,12 @@ struct curves {
 };
 /* ERR_UNSUPPORTED with the reason if fewer than two rows can be drawn. */
 int curves_read(const struct tables *, const char *kind, struct curves *, struct err *);
+/* Likewise, of the analysis of that number. */
+int curves_read_of(const struct tables *, const char *kind, int64_t number, struct curves *,
+                   struct err *);
+/* The next analysis of the same kind, case, x and by, and of another metric: its curves are drawn
+   below those of `above`, as memory below time; -1: none. */
+int64_t curves_below(const struct tables *, int64_t above);
 void curves_free(struct curves *);
 
 /* parts: the times of divided rows, stacked, and beside each the undivided row. */

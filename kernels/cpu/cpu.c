@@ -82,6 +82,7 @@ static int cpu_open(struct device **device, const void *params, struct err *err)
         topology.cpus[i] = topology.cpus[i % topology.n_cpus];
     struct cpu *cpu = must_alloc(sizeof *cpu);
     *cpu = (struct cpu){.base.ops = &cpu_ops,
+                        .base.lab = &cpu_lab,
                         .kernels = cpu_kernels_of(isa),
                         .codes = cpu_code_kernels_of(isa),
                         .topology = topology,

@@ -12,6 +12,8 @@
 #include "kernels/cpu/topology.h"
 #include "kernels/device.h"
 
+struct lab_flash;
+
 enum {
     BLOCK_ROWS = 288, /* most rows of x in one piece of a matrix product */
     BLOCK_K = 1024,   /* most columns in one, about */
@@ -90,6 +92,8 @@ struct cpu {
 };
 
 extern const struct ops cpu_ops;
+extern const struct lab_ops cpu_lab;
+extern const struct lab_flash cpu_lab_flash; /* lab_flash.c */
 extern const struct device_kind device_cpu;
 
 static inline struct cpu *cpu_of(struct device *device) { return (struct cpu *)device; }

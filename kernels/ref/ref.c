@@ -13,6 +13,7 @@ static int ref_open(struct device **device, const void *params, struct err *err)
     (void)params, (void)err;
     struct ref *ref = must_alloc(sizeof *ref);
     ref->base.ops = &ref_ops;
+    ref->base.lab = &ref_lab;
     ref->base.counts = &ref->counts;
     *device = &ref->base;
     return 0;

@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "kernels/device.h"
 
+struct lab_flash;
+
 enum { REF_MOST_HEAD = 1024 }; /* largest d_h: one head fits on the stack */
 
 struct ref {
@@ -27,6 +29,8 @@ struct ref_weight {
 };
 
 extern const struct ops ref_ops;
+extern const struct lab_ops ref_lab;
+extern const struct lab_flash ref_lab_flash;
 extern const struct device_kind device_ref;
 
 /* Remembers the first failure for sync; returns whether `holds`. */

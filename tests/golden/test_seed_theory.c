@@ -449,7 +449,7 @@ static bool tiles(const struct record *r) {
     static const char *const names[] = {"Q", "K", "V"};
     static cJSON *inputs; /* the first record's */
     if (has(r, "Q") && !inputs) inputs = cJSON_Duplicate(r->inputs, 1);
-    if (r->n % 3 != 2) return false; /* running states: no kernel of ours shows its own */
+    if (r->n % 3 != 2) return false; /* running states and L: test_seed_flash */
     attention(r, inputs, names, (int)whole(r, "row"));
     if (r->n == 8) cJSON_Delete(inputs);
     return true;

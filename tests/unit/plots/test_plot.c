@@ -337,6 +337,59 @@ static void every_kind_is_drawn(void **state) {
     tables_close(&ts);
 }
 
+/* Two metrics of the same rows: each panel has its own exponent. */
+static void memory_stands_below_time(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    struct curves v;
+    struct err err = {0};
+    for (int i = 0; i < 5; i++) {
+        const double tokens = 128 << i;
+        int64_t p = synthetic_point(ts, "one", i ? "row" : "first", 0, 1);
+        synthetic_key(ts, p, "workload.tokens", (int64_t)tokens);
+        synthetic_rounds(ts, p, 5, 1e-4 * tokens * tokens, 0.001, 7);
+        for (int64_t visit = 5 * p; visit < 5 * p + 5; visit++) {
+            const int64_t row = table_add(tables_get(ts, "values"), 1);
+            table_set_i64(tables_get(ts, "values"), row, "visit", visit);
+            table_set_text(tables_get(ts, "values"), row, "metric", "peak_bytes");
+            table_set_f64(tables_get(ts, "values"), row, "value", 64 * tokens);
+        }
+    }
+    static const char *const ys[] = {"time", "peak_bytes", "time"};
+    static const char *const cases[] = {"one", "one", "two"};
+    for (int i = 0; i < 3; i++) {
+        char key[40];
+        snprintf(key, sizeof key, "analysis.%d.kind", i);
+        synthetic_fact(ts, key, "scaling");
+        snprintf(key, sizeof key, "analysis.%d.x", i);
+        synthetic_fact(ts, key, "workload.tokens");
+        snprintf(key, sizeof key, "analysis.%d.y", i);
+        synthetic_fact(ts, key, ys[i]);
+        snprintf(key, sizeof key, "analysis.%d.case", i);
+        synthetic_fact(ts, key, cases[i]);
+    }
+    finish(ts);
+    assert_int_equal(curves_below(ts, 0), 1);
+    assert_int_equal(curves_below(ts, 1), -1);
+    assert_int_equal(curves_below(ts, -1), -1);
+    if (curves_read(ts, "scaling", &v, &err)) fail_msg("%s", err.text);
+    assert_true(v.n == 1 && fabs(v.curve[0].exponent - 2) < 0.01);
+    curves_free(&v);
+    if (curves_read_of(ts, "scaling", 1, &v, &err)) fail_msg("%s", err.text);
+    assert_string_equal(v.y_unit, "byte");
+    assert_true(v.n == 1 && fabs(v.curve[0].exponent - 1) < 1e-9);
+    assert_true(fabs(v.curve[0].prefactor - 64) < 1e-6);
+    curves_free(&v);
+    if (have_gnuplot) {
+        static const char *const parts[] = {"tokens^2", "tokens^1", "peak bytes, byte", "time, ms",
+                                            NULL};
+        if (plot_draw(ts, "scaling", "results/the file.h5", in_folder("two"), scripts, &err))
+            fail_msg("%s", err.text);
+        assert_picture(in_folder("two"), parts);
+    }
+    tables_close(&ts);
+}
+
 static void odd_data_is_drawn_or_refused(void **state) {
     (void)state;
     if (!have_gnuplot) skip();
@@ -549,6 +602,7 @@ int main(void) {
         cmocka_unit_test(parts_are_stacked),
         cmocka_unit_test(memory_shows_the_telling_visit),
         cmocka_unit_test(every_kind_is_drawn),
+        cmocka_unit_test(memory_stands_below_time),
         cmocka_unit_test(odd_data_is_drawn_or_refused),
         cmocka_unit_test(nothing_to_draw_has_a_reason),
         cmocka_unit_test(gnuplot_may_be_missing_or_broken),

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that only teaching experiments need: devices ref and cpu have them, the others do not. */
+#ifndef KERNELS_LAB_H
+#define KERNELS_LAB_H
+
+struct lab_flash;
+
+struct lab_ops { /* NULL: the device has none */
+    const struct lab_flash *flash; /* kernels/lab_flash.h */
+};
+
+#endif
