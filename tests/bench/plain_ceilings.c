@@ -12,7 +12,15 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { READS = 12, PASSES = 18, CHAINS = 24, WIDTH = 16, ROUNDS = 4000000, MOST_THREADS = 1024 };
+/* Vectors as wide as the machine's, as many as it has registers for. */
+#if defined(__AVX512F__)
+enum { WIDTH = 16, CHAINS = 24 };
+#elif defined(__AVX__)
+enum { WIDTH = 8, CHAINS = 12 };
+#else
+enum { WIDTH = 4, CHAINS = 12 };
+#endif
+enum { READS = 12, PASSES = 18, ROUNDS = 4000000, MOST_THREADS = 1024 };
 typedef float vector __attribute__((vector_size(WIDTH * sizeof(float))));
 
 struct part {
@@ -44,7 +52,7 @@ static float multiply_add(void) {
     for (int j = 0; j < WIDTH; j++) by[j] = 0.999f, plus[j] = 1e-3f;
     for (int i = 0; i < CHAINS; i++) a[i] = plus * (float)i;
     for (int r = 0; r < ROUNDS; r++) {
-#pragma GCC unroll 24
+#pragma GCC unroll 24 /* at least CHAINS */
         for (int i = 0; i < CHAINS; i++) a[i] = a[i] * by + plus;
     }
     float sum = 0;
