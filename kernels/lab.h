@@ -4,9 +4,11 @@
 #define KERNELS_LAB_H
 
 struct lab_flash;
+struct lab_latent;
 
 struct lab_ops { /* NULL: the device has none */
-    const struct lab_flash *flash; /* kernels/lab_flash.h */
+    const struct lab_flash *flash;   /* kernels/lab_flash.h */
+    const struct lab_latent *latent; /* kernels/lab_latent.h */
 };
 
 #endif

@@ -346,19 +346,11 @@ static void read_head(const struct attention_self *self, bool values, int32_t he
     free(scale);
 }
 
-/* What a device may add: sums in f32; beside 16 bits it may round queries and probabilities to
-   them, beside int8 queries to 8 bits; then the output to its type. */
-static double allowed(const struct attention_self *self, double spread, double value) {
-    const enum dtype kv = model_kv_type(&self->config.params), out = self->o.type;
-    const double share = kv == DT_I8 ? 0.1 : kv == DT_F32 && out == DT_F32 ? 1e-4 : 0.05;
-    const double round = out == DT_F32 ? 0x1p-22 : out == DT_F16 ? 0x1p-10 : 0x1p-7;
-    return share * spread + round * fabs(value) + 1e-6;
-}
-
 /* One query head of one row of the first sequence. */
 static void sample_head(struct attention_self *self, int64_t row, int32_t head, const float *q,
                         const float *o) {
     const struct model_shape *s = &self->config.shape;
+    const enum dtype kv_type = model_kv_type(&self->config.params);
     const int32_t d_h = (int32_t)s->d_h, window = (int32_t)self->config.params.window;
     const int32_t pos = (int32_t)(context_of(&self->params) - self->params.tokens + row);
     const int32_t from = window > 0 && pos + 1 > window ? pos + 1 - window : 0, n = pos + 1 - from;
@@ -374,7 +366,8 @@ static void sample_head(struct attention_self *self, int64_t row, int32_t head, 
     slow_attention(q + (int64_t)head * d_h, k0, v0, n, d_h, (double)self->scale, out0, NULL);
     for (int32_t c = 0; c < d_h; c++) {
         const int64_t at = (int64_t)head * d_h + c;
-        slow_add(&self->slow, (double)o[at], out[c], out0[c], allowed(self, spread[c], out[c]),
+        slow_add(&self->slow, (double)o[at], out[c], out0[c],
+                 slow_attention_allowed(kv_type, self->o.type, spread[c], out[c]),
                  row * self->o.cols + at);
     }
     free(k);

@@ -13,6 +13,7 @@
 #include "kernels/device.h"
 
 struct lab_flash;
+struct lab_latent;
 
 enum {
     BLOCK_ROWS = 288, /* most rows of x in one piece of a matrix product */
@@ -94,6 +95,7 @@ struct cpu {
 extern const struct ops cpu_ops;
 extern const struct lab_ops cpu_lab;
 extern const struct lab_flash cpu_lab_flash; /* lab_flash.c */
+extern const struct lab_latent cpu_lab_latent;
 extern const struct device_kind device_cpu;
 
 static inline struct cpu *cpu_of(struct device *device) { return (struct cpu *)device; }
@@ -162,6 +164,9 @@ int64_t cpu_linear_wide(const struct step_bounds *);
 int64_t cpu_attention_scratch(const struct step_bounds *);
 int64_t cpu_attention_parts(const struct cpu *, const struct step_bounds *);
 int64_t cpu_rows_scratch(const struct step_bounds *);
+
+/* rows.c: (half) each, of position p. */
+void cpu_angles(float *cosine, float *sine, int32_t p, int32_t half, double base);
 
 /* linear.c, attention.c, rows.c, select.c, ceilings.c */
 void cpu_embed(struct device *, struct tensor *, const struct weight *, const struct step *);

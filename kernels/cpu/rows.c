@@ -111,7 +111,7 @@ void cpu_add_norm(struct device *device, struct tensor *y, struct tensor *residu
 
 /* ---- rotary positions ---- */
 
-static void angles(float *cosine, float *sine, int32_t p, int32_t half, double base) {
+void cpu_angles(float *cosine, float *sine, int32_t p, int32_t half, double base) {
     for (int32_t i = 0; i < half; i++) {
         const double angle = p * pow(base, -2.0 * i / (2.0 * half));
         cosine[i] = (float)cos(angle);
@@ -124,8 +124,8 @@ static void fill_angles(void *ctx, int64_t begin, int64_t end, int thread) {
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
         const int32_t p = t->filled + (int32_t)i;
-        angles(t->cosine + (int64_t)p * t->half, t->sine + (int64_t)p * t->half, p, t->half,
-               (double)t->base);
+        cpu_angles(t->cosine + (int64_t)p * t->half, t->sine + (int64_t)p * t->half, p, t->half,
+                   (double)t->base);
     }
 }
 
@@ -181,7 +181,7 @@ static void rope_rows(void *ctx, int64_t begin, int64_t end, int thread) {
             cosine = table->cosine + (int64_t)p * half;
             sine = table->sine + (int64_t)p * half;
         } else {
-            angles(own, own + half, p, half, (double)job->rope->base);
+            cpu_angles(own, own + half, p, half, (double)job->rope->base);
         }
         for (int32_t h = 0; h < n_q; h++) {
             float *q = results_of(job->out, r, h * d, turned);

@@ -29,7 +29,7 @@ static void append(const struct kv *kv, void *values, float *scales, int64_t at,
     for (int32_t i = 0; i < kv->d_h; i++) dtype_store(values, kv->type, at * kv->d_h + i, head[i]);
 }
 
-static void rotate(float *head, int32_t d, int32_t p, const struct rope *rope) {
+void ref_rotate(float *head, int32_t d, int32_t p, const struct rope *rope) {
     for (int32_t i = 0; i < d / 2; i++) {
         double angle = p * pow((double)rope->base, -2.0 * i / d);
         float c = (float)cos(angle), s = (float)sin(angle);
@@ -53,7 +53,7 @@ void ref_rope_append(struct device *device, struct tensor *q, const struct kv *k
         for (int32_t h = 0; h < n_q + 2 * kv->n_kv; h++) {
             for (int32_t i = 0; i < d; i++)
                 head[i] = dtype_load(qkv->data, qkv->type, r * qkv->stride + h * d + i);
-            if (h < n_q + kv->n_kv) rotate(head, d, p, rope);
+            if (h < n_q + kv->n_kv) ref_rotate(head, d, p, rope);
             if (h >= n_q + kv->n_kv) {
                 append(kv, kv->v, kv->v_scale, place(kv, s, h - n_q - kv->n_kv, p), head);
             } else if (h >= n_q) {
@@ -73,7 +73,7 @@ static double score(const float *q, const struct kv *kv, int64_t at) {
     return sum;
 }
 
-static double *room_for(struct ref *ref, int64_t n) {
+double *ref_room(struct ref *ref, int64_t n) {
     if (n > ref->room) {
         ref->room = 2 * n;
         ref->scores = must_realloc(ref->scores, (size_t)ref->room * sizeof *ref->scores);
@@ -86,7 +86,7 @@ static double *room_for(struct ref *ref, int64_t n) {
 static void attend(struct ref *ref, float *out, const float *q, const struct kv *kv, int32_t s,
                    int32_t head, int32_t low, int32_t p, float scale) {
     double most = -INFINITY, total = 0, sum[REF_MOST_HEAD] = {0};
-    double *scores = room_for(ref, (int64_t)p - low + 1);
+    double *scores = ref_room(ref, (int64_t)p - low + 1);
     for (int32_t t = low; t <= p; t++) {
         scores[t - low] = score(q, kv, place(kv, s, head, t)) * (double)scale;
         most = fmax(most, scores[t - low]);

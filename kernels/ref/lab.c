@@ -4,4 +4,4 @@
 
 #include "kernels/ref/ref.h"
 
-const struct lab_ops ref_lab = {.flash = &ref_lab_flash};
+const struct lab_ops ref_lab = {.flash = &ref_lab_flash, .latent = &ref_lab_latent};

@@ -7,6 +7,7 @@
 #include "kernels/device.h"
 
 struct lab_flash;
+struct lab_latent;
 
 enum { REF_MOST_HEAD = 1024 }; /* largest d_h: one head fits on the stack */
 
@@ -31,6 +32,7 @@ struct ref_weight {
 extern const struct ops ref_ops;
 extern const struct lab_ops ref_lab;
 extern const struct lab_flash ref_lab_flash;
+extern const struct lab_latent ref_lab_latent;
 extern const struct device_kind device_ref;
 
 /* Remembers the first failure for sync; returns whether `holds`. */
@@ -41,6 +43,10 @@ void ref_decode(const struct ref_weight *, int64_t row, int64_t begin, int64_t n
 /* Of quantized weights: the code at a place, and the scale that it has. */
 int8_t ref_code(const struct ref_weight *, int64_t row, int64_t column);
 float ref_scale(const struct ref_weight *, int64_t row, int64_t column);
+
+/* cache.c: one head's values at a position; room for so many scores of one query head. */
+void ref_rotate(float *head, int32_t d, int32_t p, const struct rope *);
+double *ref_room(struct ref *, int64_t n);
 
 void ref_embed(struct device *, struct tensor *x, const struct weight *, const struct step *);
 void ref_add_norm(struct device *, struct tensor *y, struct tensor *residual,

@@ -125,6 +125,8 @@ void op_check_ceilings(struct op_rig *);
 /* Lab ops (kernels/lab.h), of the devices that have them. */
 void op_check_flash(struct op_rig *);
 void op_check_flash_edges(struct op_rig *);
+void op_check_latent(struct op_rig *);
+void op_check_blocks(struct op_rig *);
 /* Devices that promise batch invariance: the same bits alone, in any batch, split and thread count.
  */
 void op_check_invariance(struct op_rig *);

@@ -106,4 +106,10 @@ void slow_attention(const float *q, const float *k, const float *v, int32_t n, i
     free(p);
 }
 
+double slow_attention_allowed(enum dtype kv, enum dtype out, double spread, double value) {
+    const double share = kv == DT_I8 ? 0.1 : kv == DT_F32 && out == DT_F32 ? 1e-4 : 0.05;
+    const double round = out == DT_F32 ? 0x1p-22 : out == DT_F16 ? 0x1p-10 : 0x1p-7;
+    return share * spread + round * fabs(value) + 1e-6;
+}
+
 bool slow_applies(const struct device *device) { return !(device->kind->has & DEV_VIRTUAL_CLOCK); }

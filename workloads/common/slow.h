@@ -41,6 +41,10 @@ void slow_judge(const struct slow *, struct witness *);
  * NULL: root of the sum of squared terms. */
 void slow_attention(const float *q, const float *k, const float *v, int32_t n, int32_t d_h,
                     double scale, double *out, double *spread);
+/* What a device may add to an output of attention: sums in f32; beside 16 bits in the cache it may
+   round queries and probabilities to them, beside int8 queries to 8 bits; then the output to its
+   type. */
+double slow_attention_allowed(enum dtype kv, enum dtype out, double spread, double value);
 /* Whether the device computes at all: a virtual one does not, and has no such errors. */
 bool slow_applies(const struct device *);
 

@@ -84,6 +84,10 @@ static void each_workload_everywhere(void **state) {
                  {"serving", "requests=7 output=4 most=9 prompt=[5,3] slots=3 policy=static"},
                  {"serving", "requests=7 output=4 most=9 slots=3 prefill=apart prefill_batch=2"},
                  {"serving", "requests=5 output=4 most=9 slots=2 arrival=poisson step=10us"},
+                 {"kv_variants", "length=9"},
+                 {"kv_variants", "variant=mqa length=9 batch=2"},
+                 {"kv_variants", "variant=window length=9 window=4 local_layers=1"},
+                 {"kv_variants", "variant=shared length=5"},
                  {"paging", "requests=20"},
                  {"paging", "requests=20 reserve=power memory=400 longest=400"}};
     (void)state;
