@@ -111,11 +111,8 @@ void flash_turn(const struct flash *f, const struct flash_room *room, float *out
 
 void flash_load(const struct flash *f, float *to, const float *from, int64_t stride, int32_t n,
                 float by) {
-    const int32_t d = f->a->d_h, behind = f->width - d;
-    for (int32_t i = 0; i < n; i++, to += f->width, from += stride) {
-        f->cpu->kernels->scale(to, from, by, d);
-        memset(to + d, 0, sizeof *to * (size_t)behind);
-    }
+    for (int32_t i = 0; i < n; i++, to += f->width, from += stride)
+        f->cpu->kernels->scale(to, from, by, f->a->d_h);
 }
 
 static int64_t room_bytes(struct device *device, const struct lab_attention *a) {

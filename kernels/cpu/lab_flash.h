@@ -15,7 +15,7 @@ struct flash {
     int64_t room_floats;       /* of one thread */
 };
 
-struct flash_room {      /* one thread's; zeros behind d_h where the width is more */
+struct flash_room {      /* one thread's; anything behind d_h where the width is more */
     float *q, *d_o, *o;  /* (rows, width) */
     float *k, *v;        /* (columns, width) */
     float *dk, *dv;      /* (columns, width) */
@@ -49,7 +49,7 @@ void flash_product(const struct flash *, float *c, int64_t ldc, const float *x, 
 /* out (n, rows) = in (rows, n) turned; in whole panels of rows, zeros behind the last. */
 void flash_turn(const struct flash *, const struct flash_room *, float *out, int64_t apart,
                 const float *in, int64_t ld, int32_t rows, int32_t n);
-/* n rows times `by`, d_h of each; zeros behind. */
+/* n rows times `by`, d_h of each. What lies behind makes columns of products that nobody reads. */
 void flash_load(const struct flash *, float *to, const float *from, int64_t stride, int32_t n,
                 float by);
 
