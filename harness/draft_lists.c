@@ -106,6 +106,7 @@ static void check_reference(struct draft *d, const struct option *o, const struc
         if (!names_have(&v->metrics, s->value) && !is_column(s->value))
             draft_no_word(d, s->value_origin, o->key, "metric", s->value, &v->metrics);
     } else if (is_word(o->key, " x by at over where ")) {
+        if (!strcmp(o->key, "x") && names_have(&v->metrics, s->value)) return; /* y against it */
         draft_check_keys(d, s->value_origin, o->key, s->value, &v->keys);
         if (!strcmp(o->key, "x") && names_have(&v->keys, s->value)) check_axis(d, s);
     }

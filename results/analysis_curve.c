@@ -49,7 +49,8 @@ static int run(const void *params, const char *only_case, struct tables *ts, str
 }
 
 static const struct option options[] = {
-    {"x", NULL, OPT_TEXT, 0, offsetof(struct curve_params, x), NULL, 0, 0, NULL, "", "swept key"},
+    {"x", NULL, OPT_TEXT, 0, offsetof(struct curve_params, x), NULL, 0, 0, NULL, "",
+     "swept key, or a metric: then name groups with `by`"},
     {"y", NULL, OPT_TEXT, 0, offsetof(struct curve_params, y), "time", 0, 0, NULL, "", "metric"},
     {"by", NULL, OPT_TEXT, 0, offsetof(struct curve_params, by), "", 0, 0, NULL, "",
      "keys whose values tell curves apart; empty: every other swept key"},

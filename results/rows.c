@@ -179,7 +179,8 @@ static int by_x(const void *a, const void *b) {
     return p->point < q->point ? -1 : p->point > q->point;
 }
 
-/* x of every point: a swept column where there is one, else facts, in one pass over them. */
+/* x of every point: a swept column where there is one, else facts, in one pass over them; else a
+ * metric: error against bits. */
 static double *read_axis(const struct tables *ts, const char *x, struct arena *arena) {
     const struct table *points = tables_peek(ts, "points"), *facts = tables_peek(ts, "protocol");
     int64_t n = table_rows(points);
@@ -195,6 +196,8 @@ static double *read_axis(const struct tables *ts, const char *x, struct arena *a
         if (!parse_i64(table_text(facts, i, "scope"), &point) || point < 0 || point >= n) continue;
         if (!isfinite(v[point])) v[point] = number_of(table_text(facts, i, "value"));
     }
+    for (int64_t i = 0; missing && i < n; i++)
+        if (!isfinite(v[i])) v[i] = rows_metric(ts, i, x);
     return v;
 }
 

@@ -204,34 +204,6 @@ static int create_cache(struct attention_self *self, struct err *err) {
     return code;
 }
 
-/* T rows at the end of each of n sequences that hold `context` tokens. */
-static int make_step(struct attention_self *self, struct step *step, void **memory, int32_t n_seq,
-                     int32_t tokens, int32_t context, struct err *err) {
-    const int32_t rows = n_seq * tokens;
-    const size_t bytes = step_bytes(n_seq, rows, 0);
-    struct step host;
-    *memory = device_alloc(self->device, bytes, MEM_STATE, "step");
-    if (!*memory) return err_set(err, ERR_MEMORY, "no memory for a step of %d rows", (int)rows);
-    void *copy = must_alloc(bytes);
-    step_place(step, *memory, n_seq, rows, 0);
-    step_place(&host, copy, n_seq, rows, 0);
-    step->most_q = tokens;
-    step->most_kv = context;
-    for (int32_t s = 0; s < n_seq; s++) {
-        host.q_begin[s] = s * tokens;
-        host.kv_len[s] = context;
-        host.alive[s] = 1;
-        for (int32_t i = 0; i < tokens; i++) {
-            host.pos[host.q_begin[s] + i] = context - tokens + i;
-            host.seq[host.q_begin[s] + i] = s;
-        }
-    }
-    host.q_begin[n_seq] = rows;
-    self->device->kind->upload(self->device, *memory, copy, bytes);
-    free(copy);
-    return 0;
-}
-
 static int prepare(void *s, const void *params_, const struct model_config *config, struct run *run,
                    struct err *err) {
     struct attention_self *self = s;
@@ -264,8 +236,8 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
         code = tensor_create(&self->o, self->device, config->activation, rows, width,
                              "attention out", err);
     if (!code)
-        code = make_step(self, &self->step, &self->step_memory, (int32_t)p->batch,
-                         (int32_t)p->tokens, (int32_t)context_of(p), err);
+        code = step_at_end(self->device, &self->step, &self->step_memory, (int32_t)p->batch,
+                           (int32_t)p->tokens, (int32_t)context_of(p), err);
     if (code) return code;
     self->scale = 1.0f / sqrtf((float)shape->d_h);
     fill_uniform(self->device, self->q.data, self->q.type, rows * width, run_seed(run));
@@ -304,7 +276,7 @@ static int row_alone(struct attention_self *self, int64_t row, float *out, struc
     struct step step;
     void *memory = NULL;
     int code = tensor_create(&o, self->device, self->o.type, 1, self->o.cols, "row alone", err);
-    if (!code) code = make_step(self, &step, &memory, 1, 1, pos + 1, err);
+    if (!code) code = step_at_end(self->device, &step, &memory, 1, 1, pos + 1, err);
     if (!code) {
         self->device->ops->attention(self->device, &o, &q, &self->cache->layers[self->next], &step,
                                      self->scale);

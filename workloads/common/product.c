@@ -305,15 +305,13 @@ static struct dot dot_row(struct rows *r, int64_t row, const float *x, const flo
     return dot;
 }
 
-/* Six deviations of independent roundings: of a sum in f32; beside 16-bit weights also of the
-   activations to 16 bits, beside integers to 8 of the row's largest, as instructions want them. */
-static double sum_allowed(const struct weight_spec *spec, double spread) {
+double product_sum_allowed(const struct weight_spec *spec, double spread) {
     const double sum = 8 * sqrt((double)spec->cols) * 0x1p-24;
     if (spec->type == DT_F32 || spec->input == DT_I8) return sum * spread;
     return (sum + (spec->type == DT_F16 || spec->type == DT_BF16 ? 6 * 0x1p-9 : 0.05)) * spread;
 }
 
-static double rounding(enum dtype activation) {
+double product_rounding(enum dtype activation) {
     return activation == DT_F32 ? 0x1p-23 : activation == DT_F16 ? 0x1p-10 : 0x1p-7;
 }
 
@@ -342,15 +340,15 @@ static void sample_row(struct product_self *self, struct rows *first, struct row
                        const float *given, const float *y, int64_t n, int64_t position) {
     float *x = as_input(&first->spec, given);
     const int64_t count = n < SAMPLE_COLS ? n : SAMPLE_COLS;
-    const double round = rounding(self->config.activation);
+    const double round = product_rounding(self->config.activation);
     for (int64_t i = 0; i < count; i++) {
         const int64_t c = spread_over(n, i, count);
         struct dot a = dot_row(first, c, x, given);
         double exact = a.exact, original = a.original,
-               allowed = sum_allowed(&first->spec, a.spread);
+               allowed = product_sum_allowed(&first->spec, a.spread);
         if (up) {
             const struct dot b = dot_row(up, c, x, given);
-            const double error = sum_allowed(&up->spec, b.spread);
+            const double error = product_sum_allowed(&up->spec, b.spread);
             /* The slope of silu is below 1.1. */
             allowed = 1.1 * allowed * (fabs(b.exact) + error) + fabs(silu(a.exact)) * error;
             exact = silu(a.exact) * b.exact;

@@ -80,6 +80,11 @@ void product_check(const void *params, const struct model_config *, struct probl
 /* item_is_byte: phase 0's items are bytes, else FLOPs. */
 void product_plan(const struct product_params *, const struct model_config *, bool item_is_byte,
                   struct plan *);
+/* What a product may add to an exact sum whose squared terms add up to spread^2: six deviations of
+   independent roundings: of a sum in f32; beside 16-bit weights also of the activations to 16 bits,
+   beside integers to 8 of the row's largest, as instructions want them. */
+double product_sum_allowed(const struct weight_spec *, double spread);
+double product_rounding(enum dtype activation); /* of an output, relative */
 int product_prepare(void *self, const void *params, const struct model_config *, struct run *,
                     struct err *);
 void product_execute(void *self);

@@ -35,6 +35,33 @@ void step_place(struct step *step, void *memory, int32_t n_seq, int32_t n_row, i
     }
 }
 
+int step_at_end(struct device *device, struct step *step, void **memory, int32_t n_seq,
+                int32_t tokens, int32_t context, struct err *err) {
+    const int32_t rows = n_seq * tokens;
+    const size_t bytes = step_bytes(n_seq, rows, 0);
+    struct step host;
+    *memory = device_alloc(device, bytes, MEM_STATE, "step");
+    if (!*memory) return err_set(err, ERR_MEMORY, "no memory for a step of %d rows", (int)rows);
+    void *copy = must_alloc(bytes);
+    step_place(step, *memory, n_seq, rows, 0);
+    step_place(&host, copy, n_seq, rows, 0);
+    step->most_q = tokens;
+    step->most_kv = context;
+    for (int32_t s = 0; s < n_seq; s++) {
+        host.q_begin[s] = s * tokens;
+        host.kv_len[s] = context;
+        host.alive[s] = 1;
+        for (int32_t i = 0; i < tokens; i++) {
+            host.pos[host.q_begin[s] + i] = context - tokens + i;
+            host.seq[host.q_begin[s] + i] = s;
+        }
+    }
+    host.q_begin[n_seq] = rows;
+    device->kind->upload(device, *memory, copy, bytes);
+    free(copy);
+    return 0;
+}
+
 int64_t inputs_bytes(int32_t n_seq, int32_t n_steps, int32_t n_rows, int32_t n_out) {
     /* Each step may be rounded up to 8 bytes; a single one is known exactly. */
     if (n_steps == 1) return (int64_t)step_bytes(n_seq, n_rows, n_out);

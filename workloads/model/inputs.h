@@ -7,6 +7,10 @@
 size_t step_bytes(int32_t n_seq, int32_t n_row, int32_t n_out); /* a multiple of 8 */
 /* Points the arrays of a step into memory of step_bytes and sets its counts. */
 void step_place(struct step *, void *memory, int32_t n_seq, int32_t n_row, int32_t n_out);
+/* The last `tokens` rows of each of n_seq sequences that hold `context` tokens: for attention
+   alone. Their arrays lie in *memory, which the caller frees; NULL after ERR_MEMORY. */
+int step_at_end(struct device *, struct step *, void **memory, int32_t n_seq, int32_t tokens,
+                int32_t context, struct err *);
 const int32_t *inputs_kv_len(const struct inputs *, int32_t i); /* (n_seq) the host's copy */
 
 #endif

@@ -95,6 +95,19 @@ static void curve_says_both_ends(void **state) {
     tables_close(&ts);
 }
 
+static void curve_against_a_metric(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    power_law(ts, "one", 1e-2, 1, 0, 8, 0.02, 1);
+    synthetic_fact(ts, "analysis.0.kind", "curve");
+    synthetic_fact(ts, "analysis.0.x", "time");
+    synthetic_fact(ts, "analysis.0.by", "case");
+    analyse(ts);
+    assert_says(ts, "curve", "curve", " at time = ");
+    assert_true(synthetic_value(ts, "curve", "curve") > 0);
+    tables_close(&ts);
+}
+
 static void scaling_shrinks_to_the_straight_part(void **state) {
     (void)state;
     struct tables *ts = tables_create();
@@ -433,6 +446,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scaling_finds_exponents),
         cmocka_unit_test(curve_says_both_ends),
+        cmocka_unit_test(curve_against_a_metric),
         cmocka_unit_test(scaling_shrinks_to_the_straight_part),
         cmocka_unit_test(scaling_interval_covers),
         cmocka_unit_test(scaling_without_data_says_why),
