@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/groups.h"
 #include "base/text.h"
 
 struct room {
@@ -46,58 +47,38 @@ static int64_t number_in(const struct room *r, const char *path, const char *wor
 }
 
 struct files { /* of a group's controller */
-    const char *mount, *limit, *used, *cache;
+    const char *controller, *limit, *used, *cache;
 };
-static const struct files version2 = {"sys/fs/cgroup", "memory.max", "memory.current",
-                                      "inactive_file "};
-static const struct files version1 = {"sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                                      "memory.usage_in_bytes", "total_inactive_file "};
+static const struct files versions[] = {
+    {NULL, "memory.max", "memory.current", "inactive_file "},
+    {"memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "}};
 
-static int64_t in_group(const struct room *r, const struct files *f, const char *group,
-                        const char *file, const char *word) {
+static int64_t in_group(const struct room *r, const struct groups *g, const char *file,
+                        const char *word) {
     char path[2 * PATH_MAX];
-    const int n = snprintf(path, sizeof path, "%s%s/%s", f->mount, group, file);
+    const int n = snprintf(path, sizeof path, "%s/%s", g->folder, file);
     return n > 0 && (size_t)n < sizeof path ? number_in(r, path, word) : -1;
 }
 
-/* The group and every one above it: the tightest one binds. What files keep in memory and have not
-   used lately goes where it is wanted. */
-static void group(struct room *r, const struct files *f, const char *name_of_it) {
-    char name[PATH_MAX];
-    snprintf(name, sizeof name, "%s", name_of_it);
-    for (;;) {
-        const int64_t limit = in_group(r, f, name, f->limit, "");
-        const int64_t used = in_group(r, f, name, f->used, "");
-        const int64_t cache = in_group(r, f, name, "memory.stat", f->cache);
-        if (limit > 0) {
-            lower(&r->limit, limit);
-            const int64_t held = used > 0 ? used - (cache > 0 && cache < used ? cache : 0) : 0;
-            lower(&r->free, limit > held ? limit - held : 0);
-        }
-        char *slash = strrchr(name, '/');
-        if (!slash || !*name) return;
-        *slash = 0;
-    }
+/* The tightest one binds. What files keep in memory and have not used lately goes where it is
+   wanted. */
+static void group(struct room *r, const struct files *f, const struct groups *g) {
+    const int64_t limit = in_group(r, g, f->limit, "");
+    if (limit <= 0) return;
+    const int64_t used = in_group(r, g, f->used, "");
+    const int64_t cache = in_group(r, g, "memory.stat", f->cache);
+    const int64_t held = used > 0 ? used - (cache > 0 && cache < used ? cache : 0) : 0;
+    lower(&r->limit, limit);
+    lower(&r->free, limit > held ? limit - held : 0);
 }
 
 static void groups(struct room *r) {
-    char line[PATH_MAX];
-    FILE *f = open_at(r, "proc/self/cgroup");
-    if (!f) return;
-    while (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':');
-        char *name = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!name) continue;
-        *name++ = 0;
-        controllers++;
-        /* Inside a container the path may be the host's; the mount's root then holds our limit. */
-        if (!*controllers)
-            group(r, &version2, name);
-        else if (strstr(controllers, "memory"))
-            group(r, &version1, name);
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        struct groups g;
+        groups_own(&g, r->root, versions[i].controller);
+        do group(r, &versions[i], &g);
+        while (groups_up(&g));
     }
-    fclose(f);
 }
 
 static struct room room_at(const char *root) {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/groups.h"
 #include "base/text.h"
 #include "probes/common/frequency.h"
 #include "probes/common/proc.h"
@@ -239,25 +240,6 @@ static void nodes(struct facts *facts, const char *root) {
     set_number(facts, "numa.nodes", n, 1, "", "sysfs");
 }
 
-/* The path of this process in one hierarchy, "" at its root: version 2 (controller NULL) or 1. */
-static void group_path(const char *root, const char *controller, char *out, size_t size) {
-    char all[LINE_MOST];
-    *out = 0;
-    if (tree_read(all, sizeof all, root, "proc/self/cgroup") < 0) return;
-    for (char *line = all, *next; line && *line; line = next) {
-        next = strchr(line, '\n');
-        if (next) *next++ = 0;
-        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL, *rest;
-        if (!path) continue;
-        *path++ = 0;
-        bool wanted = !controller && !names[1];
-        for (char *name = strtok_r(names + 1, ",", &rest); controller && name;
-             name = strtok_r(NULL, ",", &rest))
-            wanted |= !strcmp(name, controller);
-        if (wanted && strcmp(path, "/")) snprintf(out, size, "%s", path);
-    }
-}
-
 /* The tightest limit of this process's group and of those above it. */
 struct limits {
     double cores;
@@ -270,16 +252,16 @@ static void least(struct limits *l, double cores, int64_t bytes) {
     if (bytes >= 0 && bytes < l->bytes) l->bytes = bytes;
 }
 
-static void look_group2(const char *root, const char *path, struct limits *l) {
+static void look_group2(const char *root, const char *folder, struct limits *l) {
     char line[128];
     int64_t us, period;
-    if (tree_line(line, sizeof line, root, "sys/fs/cgroup%s/cpu.max", path)) {
+    if (tree_line(line, sizeof line, root, "%s/cpu.max", folder)) {
         const char *at = line;
         bool number = take_number(&at, &us) && take_number(&at, &period) && us > 0 && period > 0;
         if (number) least(l, (double)us / (double)period, -1);
         l->cores_known |= number || !strncmp(line, "max", 3);
     }
-    if (tree_line(line, sizeof line, root, "sys/fs/cgroup%s/memory.max", path)) {
+    if (tree_line(line, sizeof line, root, "%s/memory.max", folder)) {
         const char *at = line;
         bool number = take_number(&at, &us) && !*at && us >= 0;
         if (number) least(l, 0, us);
@@ -287,29 +269,27 @@ static void look_group2(const char *root, const char *path, struct limits *l) {
     }
 }
 
-static void look_group1(const char *root, const char *controller, const char *path,
+static void look_group1(const char *root, const char *controller, const char *folder,
                         struct limits *l) {
     int64_t v, period;
     if (!strcmp(controller, "cpu")) {
-        if (!tree_number(&v, root, "sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", path) ||
-            !tree_number(&period, root, "sys/fs/cgroup/cpu%s/cpu.cfs_period_us", path) ||
-            period <= 0)
+        if (!tree_number(&v, root, "%s/cpu.cfs_quota_us", folder) ||
+            !tree_number(&period, root, "%s/cpu.cfs_period_us", folder) || period <= 0)
             return;
         l->cores_known = true;
         if (v > 0) least(l, (double)v / (double)period, -1);
-    } else if (tree_number(&v, root, "sys/fs/cgroup/memory%s/memory.limit_in_bytes", path)) {
+    } else if (tree_number(&v, root, "%s/memory.limit_in_bytes", folder)) {
         l->bytes_known = true;
         if (v >= 0 && v < INT64_C(1) << 60) least(l, 0, v); /* above it stands for 'none' */
     }
 }
 
 /* Periods in which the group had used up its quota. */
-static int64_t throttled_periods(const char *root, const char *mount, const char *path) {
+static int64_t throttled_periods(const char *root, const char *folder) {
     static const char word[] = "nr_throttled ";
     char text[LINE_MOST];
     int64_t n;
-    if (tree_read(text, sizeof text, root, "sys/fs/cgroup/%s%s/cpu.stat", mount, path) < 0)
-        return -1;
+    if (tree_read(text, sizeof text, root, "%s/cpu.stat", folder) < 0) return -1;
     const char *at = strstr(text, word);
     if (!at || (at > text && at[-1] != '\n')) return -1;
     at += strlen(word);
@@ -322,19 +302,15 @@ static void limits_read(const char *root, struct limits *l) {
     /* The topmost group has no files of limits; that it has none is then known. */
     l->cores_known = l->bytes_known = tree_exists(root, "sys/fs/cgroup/cgroup.controllers");
     for (int i = 0; i < 3; i++) {
-        char path[LINE_MOST];
-        const char *mount = controllers[i] ? controllers[i] : "";
-        group_path(root, controllers[i], path, sizeof path);
-        if (i < 2 && l->throttled < 0) l->throttled = throttled_periods(root, mount, path);
-        for (;;) {
+        struct groups g;
+        groups_own(&g, root, controllers[i]);
+        if (i < 2 && l->throttled < 0) l->throttled = throttled_periods(root, g.folder);
+        do {
             if (controllers[i])
-                look_group1(root, controllers[i], path, l);
+                look_group1(root, controllers[i], g.folder, l);
             else
-                look_group2(root, path, l);
-            char *slash = strrchr(path, '/');
-            if (!slash) break;
-            *slash = 0;
-        }
+                look_group2(root, g.folder, l);
+        } while (groups_up(&g));
     }
 }
 

@@ -17,6 +17,8 @@
 #include <sys/auxv.h>
 #endif
 
+#include "base/groups.h"
+
 /* The first line of a file without its newline; false if there is none. */
 static bool read_line(const char *path, char *line, size_t size) {
     FILE *f = fopen(path, "re");
@@ -96,53 +98,33 @@ static void read_cores(struct topology *t) {
     if (t->n_cpus == 0) t->n_cpus = t->n_cores = 1; /* CPU 0 */
 }
 
-/* The path of this process in a cgroup hierarchy: v2 ("0::PATH") or a v1 controller; "" at the root
- * or if unknown. */
-static void cgroup_path(const char *controller, char *out, size_t size) {
-    char line[4096];
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    out[0] = 0;
-    if (f == NULL) return;
-    while (fgets(line, sizeof line, f) != NULL) {
-        line[strcspn(line, "\n")] = 0;
-        char *names = strchr(line, ':');
-        char *path = names != NULL ? strchr(names + 1, ':') : NULL;
-        if (path == NULL) continue;
-        *path++ = 0;
-        bool wanted = controller == NULL ? names[1] == 0 : strstr(names + 1, controller) != NULL;
-        if (wanted && strcmp(path, "/") != 0) snprintf(out, size, "%s", path);
-    }
-    fclose(f);
-}
-
-/* Calls look(folder) for the process's cgroup and every one above it. */
-static void for_each_cgroup(const char *mount, const char *controller,
-                            void (*look)(const char *folder, void *ctx), void *ctx) {
-    char path[2048], folder[4096];
-    cgroup_path(controller, path, sizeof path);
-    for (;;) {
-        snprintf(folder, sizeof folder, "%s%s", mount, path);
-        look(folder, ctx);
-        char *slash = strrchr(path, '/');
-        if (slash == NULL) break;
-        *slash = 0;
-    }
-}
-
-static void look_quota(const char *folder, void *ctx) {
-    char path[4200], line[128];
-    double quota = -1, period = 100000, *least = ctx;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
+/* A group's cores, "max 100000" or "150000 100000" of version 2, two files in version 1. */
+static void look_quota(const struct groups *g, double *least) {
+    char path[PATH_MAX + 32], line[128];
+    double quota = -1, period = 100000;
+    snprintf(path, sizeof path, "/%s/cpu.max", g->folder);
     if (read_line(path, line, sizeof line)) {
         if (sscanf(line, "%lf %lf", &quota, &period) < 1) return; /* "max" */
     } else {
-        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+        snprintf(path, sizeof path, "/%s/cpu.cfs_quota_us", g->folder);
         if (!read_line(path, line, sizeof line)) return;
         quota = strtod(line, NULL);
-        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+        snprintf(path, sizeof path, "/%s/cpu.cfs_period_us", g->folder);
         if (read_line(path, line, sizeof line)) period = strtod(line, NULL);
     }
     if (quota > 0 && period > 0 && quota / period < *least) *least = quota / period;
+}
+
+static double cores_of_groups(void) {
+    static const char *const controllers[] = {NULL, "cpu"};
+    double least = 1e9;
+    for (int i = 0; i < 2; i++) {
+        struct groups g;
+        groups_own(&g, "/", controllers[i]);
+        do look_quota(&g, &least);
+        while (groups_up(&g));
+    }
+    return least;
 }
 
 /* A line about a CPU's cache of that level; instructions have one of their own at level 1 only. */
@@ -190,9 +172,7 @@ int64_t topology_cached(void) {
 void topology_read(struct topology *t) {
     *t = (struct topology){0};
     read_cores(t);
-    double least = 1e9;
-    for_each_cgroup("/sys/fs/cgroup", NULL, look_quota, &least);
-    for_each_cgroup("/sys/fs/cgroup/cpu", "cpu", look_quota, &least);
+    const double least = cores_of_groups();
     if (least < 1e9) t->quota = least < 1 ? 1 : (int)least;
     t->l2_bytes = cache_bytes(t->cpus[0], 2);
     t->l3_bytes = cache_bytes(t->cpus[0], 3);
