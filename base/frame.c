@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
 
@@ -54,10 +55,24 @@ int frame_write(int fd, uint32_t kind, const void *body, size_t len, struct err 
     return code ? code : write_all(fd, body, len, err);
 }
 
+#define NO_END INT64_MAX /* a deadline that never comes */
+
+/* Whether there is something to read, or its end, before the deadline. */
+static bool comes(int fd, int64_t deadline) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    for (;;) {
+        const int64_t left = deadline - clock_ns();
+        if (left <= 0) return false;
+        if (poll(&p, 1, left > 1000000000 ? 1000 : (int)(left / 1000000) + 1) > 0) return true;
+    }
+}
+
 /* Reads until len bytes or the end of input; *got says how many. */
-static int read_some(int fd, char *p, size_t len, size_t *got, struct err *err) {
+static int read_some(int fd, int64_t deadline, char *p, size_t len, size_t *got, struct err *err) {
     *got = 0;
     while (*got < len) {
+        if (deadline != NO_END && !comes(fd, deadline))
+            return err_set(err, ERR_TIMEOUT, "a frame stops after %zu of %zu bytes", *got, len);
         ssize_t n = read(fd, p + *got, len - *got);
         if (n == 0) break;
         if (n > 0)
@@ -93,7 +108,8 @@ static int torn(struct err *err, uint64_t got, uint64_t want) {
 
 /* The body in pieces that double as they fill: a false length costs no more than twice what
  * arrived. */
-static int read_body(int fd, const struct frame_head *head, char **body, struct err *err) {
+static int read_body(int fd, int64_t deadline, const struct frame_head *head, char **body,
+                     struct err *err) {
     size_t length = (size_t)head->length, have = 0, cap = 0;
     char *data = NULL;
     int code = 0;
@@ -106,7 +122,7 @@ static int read_body(int fd, const struct frame_head *head, char **body, struct 
             goto out;
         }
         data = grown;
-        code = read_some(fd, data + have, cap - have, &got, err);
+        code = read_some(fd, deadline, data + have, cap - have, &got, err);
         if (code) goto out;
         have += got;
         if (have < cap) {
@@ -125,22 +141,34 @@ out:
     return code;
 }
 
-int frame_read(int fd, uint32_t *kind, char **body, size_t *len, struct err *err) {
+static int read_frame(int fd, int64_t deadline, uint32_t *kind, char **body, size_t *len,
+                      struct err *err) {
     *kind = 0;
     *body = NULL;
     *len = 0;
     struct frame_head head;
     size_t got;
-    int code = read_some(fd, (char *)&head, sizeof head, &got, err);
+    int code = read_some(fd, deadline, (char *)&head, sizeof head, &got, err);
     if (code || !got) return code;
     if (got < sizeof head) return torn(err, got, sizeof head);
     head = head_swap(head);
     code = head_check(&head, err);
-    if (!code) code = read_body(fd, &head, body, err);
+    if (!code) code = read_body(fd, deadline, &head, body, err);
     if (code) return code;
     *kind = head.kind;
     *len = (size_t)head.length;
     return 0;
+}
+
+int frame_read(int fd, uint32_t *kind, char **body, size_t *len, struct err *err) {
+    return read_frame(fd, NO_END, kind, body, len, err);
+}
+
+int frame_read_within(int fd, int64_t patience_ns, uint32_t *kind, char **body, size_t *len,
+                      struct err *err) {
+    const int64_t now = clock_ns();
+    return read_frame(fd, patience_ns < NO_END - now ? now + patience_ns : NO_END, kind, body, len,
+                      err);
 }
 
 int frame_next(const char *data, size_t size, size_t *at, uint32_t *kind, const char **body,

@@ -21,6 +21,10 @@ int frame_write(int fd, uint32_t kind, const void *body, size_t len, struct err 
 /* Reads one frame; *body is malloc'ed (zero-terminated beyond len). At a clean end of input *kind =
    0, *body = NULL and 0. A torn or rotten frame is ERR_INPUT. */
 int frame_read(int fd, uint32_t *kind, char **body, size_t *len, struct err *);
+/* The same, for so long: ERR_TIMEOUT where the frame is not whole by then, as of a writer that
+   hangs in the middle of one. */
+int frame_read_within(int fd, int64_t patience_ns, uint32_t *kind, char **body, size_t *len,
+                      struct err *);
 /* The same from memory at *at, which moves on; *end is true at the clean end. body points into
  * data. */
 int frame_next(const char *data, size_t size, size_t *at, uint32_t *kind, const char **body,

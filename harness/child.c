@@ -25,6 +25,7 @@
 
 enum { DEATH_CHECKS = 300 }; /* of 10 ms */
 #define START_NS 20000000000 /* a worker that says nothing for so long will not come */
+#define REST_NS  20000000000 /* the rest of an answer that has begun comes in that time */
 #define END_NS   10000000000 /* one that does not end in that time after its last visit is ended */
 
 struct stop_watch {
@@ -99,6 +100,10 @@ static void become_worker(const struct child *c, int fd, char *number) {
         close(high[i]);
     }
     if (given[N - 1] < 0) argv[8] = NULL;
+    /* Another program may be none of ours: what it prints belongs among no results. */
+    const int null = open("/dev/null", O_RDONLY);
+    if (null >= 0) dup2(null, STDIN_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
     setenv("BENCH_FAKE_WORKER", number, 1);
     execv(c->binary ? c->binary : "/proc/self/exe", argv);
     _exit(127);
@@ -108,18 +113,50 @@ static const char *name_of(const struct child *c) {
     return c->binary ? c->binary : "this program's worker";
 }
 
+/* How a program ended that never spoke, within its brackets; it is no more to be waited for. */
+static void how_it_ended(struct child *c, char *out, size_t size) {
+    int status = 0;
+    snprintf(out, size, "it said nothing");
+    for (int i = 0; i < DEATH_CHECKS && c->pid > 0; i++) {
+        if (waitpid(c->pid, &status, WNOHANG) == c->pid) {
+            c->pid = 0;
+            if (WIFSIGNALED(status))
+                snprintf(out, size, "it was ended by signal %d, %s", WTERMSIG(status),
+                         strsignal(WTERMSIG(status)));
+            else
+                snprintf(out, size, "it exited with %d", WEXITSTATUS(status));
+        } else {
+            usleep(10000);
+        }
+    }
+}
+
+static int no_worker(struct child *c, const char *how, struct err *err) {
+    if (!c->binary)
+        return err_set(err, ERR_INTERNAL, "a worker of this program did not start (%s)", how);
+    return err_set(err, ERR_INPUT,
+                   "%s did not start as a worker (%s): it is no bench that takes part in turns",
+                   c->binary, how);
+}
+
 static int greet(struct child *c, struct err *err) {
     uint32_t kind = 0;
     char *body = NULL;
     size_t len;
     struct facts hello = {0};
     int64_t version = 0;
-    int code = frame_read(c->fd, &kind, &body, &len, err);
-    if (!code && kind != MESSAGE_HELLO)
-        code = err_set(err, ERR_INPUT,
-                       "%s did not start as a worker: it is no bench that takes part in turns",
-                       name_of(c));
-    if (!code) code = facts_unpack(&hello, body, len, err);
+    struct err trouble = {0};
+    int code = frame_read_within(c->fd, START_NS, &kind, &body, &len, &trouble);
+    if (code || kind != MESSAGE_HELLO) {
+        char how[100];
+        if (code || body)
+            snprintf(how, sizeof how, "what it says is no greeting");
+        else
+            how_it_ended(c, how, sizeof how);
+        free(body);
+        return no_worker(c, how, err);
+    }
+    code = facts_unpack(&hello, body, len, err);
     if (!code && (!parse_i64(facts_get(&hello, "message.version", "0"), &version) ||
                   version != MESSAGE_VERSION))
         code = err_set(err, ERR_INPUT,
@@ -159,7 +196,8 @@ int child_start(struct child *c, int64_t number, bool inside, struct err *err) {
         return code;
     }
     child_end(c, true);
-    return err_set(err, asked_to_stop ? ERR_INTERRUPTED : ERR_INTERNAL, "a worker did not start");
+    if (asked_to_stop) return err_set(err, ERR_INTERRUPTED, "interrupted");
+    return no_worker(c, "it said nothing in 20 s", err);
 }
 
 /* Of one that died or talks nonsense: ends it, and why and where, as a sentence. */
@@ -254,8 +292,14 @@ int child_ask(struct child *c, uint32_t message, const struct facts *request,
     } else {
         /* A failure shows as the worker's end. */
         frame_write(c->fd, message, body.data, body.len, &trouble);
-        if (await(c, patience, a) &&
-            (frame_read(c->fd, &a->kind, &a->body, &a->len, &trouble) || !a->body)) {
+        const bool spoke = await(c, patience, a);
+        const int torn =
+            spoke ? frame_read_within(c->fd, REST_NS, &a->kind, &a->body, &a->len, &trouble) : 0;
+        if (torn == ERR_TIMEOUT) {
+            snprintf(a->state, sizeof a->state, "timeout");
+            snprintf(a->reason, sizeof a->reason, "the worker stopped in the middle of an answer");
+            child_end(c, true);
+        } else if (spoke && (torn || !a->body)) {
             free(a->body);
             a->body = NULL;
             snprintf(a->state, sizeof a->state, "failed");

@@ -267,6 +267,40 @@ static void a_dead_peer_is_an_error_and_no_signal(void **state) {
     close(ends[0]);
 }
 
+/* Half a frame, and a writer that lives on: an error when patience ends, not a wait without end. */
+static void a_hanging_writer_is_not_waited_for(void **state) {
+    (void)state;
+    int ends[2], memory[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, memory), 0);
+    assert_int_equal(frame_write(memory[0], 3, "0123456789", 10, NULL), 0);
+    char bytes[100];
+    const ssize_t n = read(memory[1], bytes, sizeof bytes);
+    assert_int_equal(n, 34);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    static const size_t kept[] = {0, 1, 23, 24, 33, 34};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        struct err err = {0};
+        uint32_t kind;
+        char *body;
+        size_t len;
+        assert_int_equal(write(ends[0], bytes, kept[i]), kept[i]);
+        const int code = frame_read_within(ends[1], 30000000, &kind, &body, &len, &err);
+        assert_int_equal(code, kept[i] == 34 ? 0 : ERR_TIMEOUT);
+        free(body);
+        if (kept[i] == 34) assert_int_equal(kind, 3);
+        /* the rest was read: the next one begins anew */
+    }
+    assert_int_equal(write(ends[0], bytes, 34), 34);
+    struct err err = {0};
+    uint32_t kind;
+    char *body;
+    size_t len;
+    assert_int_equal(frame_read_within(ends[1], INT64_MAX, &kind, &body, &len, &err), 0);
+    assert_string_equal(body, "0123456789");
+    free(body);
+    for (int i = 0; i < 2; i++) close(ends[i]), close(memory[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_as_specified),
@@ -277,6 +311,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_a_frame_is_not_written),
         cmocka_unit_test(large_frames_pass_sockets),
         cmocka_unit_test(a_dead_peer_is_an_error_and_no_signal),
+        cmocka_unit_test(a_hanging_writer_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
