@@ -11,12 +11,16 @@
 
 struct err;
 
+#define PAIR_VISIT_NS 400000000 /* of a row and round, in turns */
+enum { PAIR_LEAST_QUADS = 2 };  /* of them, however long they take */
+
 enum { SIDE_A, SIDE_B, N_SIDES };
 extern const char *const side_names[N_SIDES]; /* "a", "b" */
 
 struct pairing {
     const struct protocol *side[N_SIDES]; /* the same rows in the same order (pair_match) */
     const char *binary[N_SIDES];          /* NULL: this program */
+    const char *named[N_SIDES];           /* what mistakes call it; NULL: this program */
     const struct gate_settings *settings;
     struct journal *journal;
     struct tables *kept; /* with the head's points; grows by rows of pairs */

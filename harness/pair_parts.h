@@ -11,7 +11,6 @@ enum { QUADS_MOST = 4096 };
 struct side {
     struct child child;
     struct child_memory memory;
-    double best_clock;
 };
 struct pair {
     struct pairing *p;
@@ -22,6 +21,7 @@ struct pair {
     int64_t n, started; /* rows; workers */
     int64_t limit;      /* rounds */
     int64_t budget_ns, spent_ns, began_ns;
+    double best_clock; /* of both sides */
     bool virtual_clock;
     struct progress progress;
     uint64_t key, draws; /* coins */

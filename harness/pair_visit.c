@@ -15,10 +15,8 @@
 #include "results/pairs.h"
 #include "results/table.h"
 
-#define VISIT_NS 400000000 /* of a row and round, in turns */
-#define TURN_NS  1000000   /* shorter executions are repeated within a turn */
-#define LEAST_NS 1         /* of a turn: less is no number */
-enum { LEAST_QUADS = 2 };
+#define TURN_NS  1000000 /* shorter executions are repeated within a turn */
+#define LEAST_NS 1       /* of a turn: less is no number */
 
 struct pair_visit { /* of one row in one round */
     struct pair *pair;
@@ -47,7 +45,7 @@ static struct visit_order order_of(const struct pair_visit *v, int side) {
                                 .round = v->round,
                                 .position = v->position,
                                 .worker = v->pair->side[side].child.number,
-                                .share_ns = VISIT_NS};
+                                .share_ns = PAIR_VISIT_NS};
 }
 
 /* One message to a side. *answered: an answer of that kind is in *a; else the row has its state. */
@@ -144,14 +142,13 @@ static int take_quadruple(struct pair_visit *v, struct tables *out, struct err *
     return 0;
 }
 
-/* The rows of a side that answers to the end. */
-static int end_side(struct pair_visit *v, int side, struct tables *out, struct err *err) {
+/* The rows of a side that answers to the end, into its own tables. */
+static int end_side(struct pair_visit *v, int side, struct tables *own, struct tables *out,
+                    struct err *err) {
     struct pair *p = v->pair;
     struct side *s = &p->side[side];
-    struct tables *own = tables_create();
     struct facts none = {0};
     struct answer a = {0};
-    struct text body = {0};
     bool answered = false;
     int code = 0;
     if (child_runs(&s->child))
@@ -167,21 +164,44 @@ static int end_side(struct pair_visit *v, int side, struct tables *out, struct e
             double seconds = table_real(visits, i, "seconds");
             if (seconds > 0) p->spent_ns += (int64_t)(seconds * 1e9);
         }
-        supervisor_note_clock(&s->best_clock, &s->memory.log, own);
-        for (int64_t i = 0; i < table_rows(visits); i++) {
-            const char *flags = table_text(visits, i, "flags");
-            if (*flags) text_printf(&v->flags, "%s%s", v->flags.len ? " " : "", flags);
-        }
-    }
-    if (!code) {
-        sample_log_tables(&s->memory.log, v->visit[side], own);
-        tables_pack(own, &body);
-        code = tables_unpack(out, body.data, body.len, err);
     }
     if (a.kind == MESSAGE_LAST) child_end(&s->child, false);
     free(a.body);
+    return code;
+}
+
+/* With the samples that its log holds, and its flags beside the other side's. */
+static int keep_side(struct pair_visit *v, int side, struct tables *own, struct tables *out,
+                     struct err *err) {
+    struct text body = {0};
+    const struct table *visits = tables_get(own, "visits");
+    for (int64_t i = 0; i < table_rows(visits); i++) {
+        const char *flags = table_text(visits, i, "flags");
+        if (*flags) text_printf(&v->flags, "%s%s", v->flags.len ? " " : "", flags);
+    }
+    sample_log_tables(&v->pair->side[side].memory.log, v->visit[side], own);
+    tables_pack(own, &body);
+    const int code = tables_unpack(out, body.data, body.len, err);
     text_free(&body);
-    tables_close(&own);
+    return code;
+}
+
+static int end_sides(struct pair_visit *v, const bool *ready, struct tables *out, struct err *err) {
+    struct pair *p = v->pair;
+    struct tables *own[N_SIDES] = {tables_create(), tables_create()};
+    struct sample_log *const logs[N_SIDES] = {&p->side[SIDE_A].memory.log,
+                                              &p->side[SIDE_B].memory.log};
+    bool ended[N_SIDES] = {false};
+    int code = 0;
+    for (int side = 0; !code && side < N_SIDES; side++) {
+        if (!ready[side] || stop_asked()) continue;
+        code = end_side(v, side, own[side], out, err);
+        ended[side] = true;
+    }
+    if (!code) supervisor_note_clocks(&p->best_clock, logs, own);
+    for (int side = 0; !code && side < N_SIDES; side++)
+        if (ended[side]) code = keep_side(v, side, own[side], out, err);
+    for (int side = 0; side < N_SIDES; side++) tables_close(&own[side]);
     return code;
 }
 
@@ -247,11 +267,9 @@ static int measure(struct pair_visit *v, struct tables *out, struct err *err) {
         code = take_quadruple(v, out, err);
         if (v->quads == before) break;
         const int64_t turns_ns = v->pair->virtual_clock ? v->turns_ns : clock_ns() - began_ns;
-        if (v->quads >= LEAST_QUADS && turns_ns >= VISIT_NS) break;
+        if (v->quads >= PAIR_LEAST_QUADS && turns_ns >= PAIR_VISIT_NS) break;
     }
-    for (int side = 0; !code && side < N_SIDES; side++)
-        if (ready[side] && !stop_asked()) code = end_side(v, side, out, err);
-    return code;
+    return code ? code : end_sides(v, ready, out, err);
 }
 
 int pair_visit(struct pair *p, int64_t row, int64_t round, int64_t position, int first,

@@ -23,7 +23,7 @@
 #include "harness/worker.h"
 #include "results/table.h"
 
-#define SLOW_CLOCK 0.9 /* of the run's best: the visit is throttled */
+#define SLOW_CLOCK 0.9 /* of the run's best, or of the other side's: the visit is throttled */
 
 struct supervisor {
     struct supervision *s;
@@ -81,6 +81,11 @@ static void throttled(struct sample_log *log, struct table *visits, const char *
     for (int64_t i = 0; i < log->head->samples; i++) log->sample[i].labels |= LABEL_THROTTLED;
 }
 
+static void set_ratio(struct table *visits, double ratio) {
+    for (int64_t i = 0; isfinite(ratio) && i < table_rows(visits); i++)
+        table_set_f64(visits, i, "clock_ratio", ratio);
+}
+
 void supervisor_note_clock(double *best, struct sample_log *log, struct tables *out) {
     struct table *values = tables_get(out, "values"), *visits = tables_get(out, "visits");
     const double rate = value_named(values, "clock_rate"),
@@ -88,8 +93,7 @@ void supervisor_note_clock(double *best, struct sample_log *log, struct tables *
     char reason[120] = "";
     if (rate > *best) *best = rate;
     const double ratio = rate / *best;
-    for (int64_t i = 0; rate > 0 && i < table_rows(visits); i++)
-        table_set_f64(visits, i, "clock_ratio", ratio);
+    set_ratio(visits, rate > 0 ? ratio : (double)NAN);
     if (slowed > 0)
         snprintf(reason, sizeof reason,
                  "throttled: the GPU named a power or heat limit during the samples");
@@ -97,6 +101,31 @@ void supervisor_note_clock(double *best, struct sample_log *log, struct tables *
         snprintf(reason, sizeof reason, "throttled: the clock is at %.0f %% of the run's best",
                  100 * ratio);
     if (*reason) throttled(log, visits, reason);
+}
+
+void supervisor_note_clocks(double *best, struct sample_log *const log[2],
+                            struct tables *const out[2]) {
+    double rate[2], slowed[2];
+    for (int side = 0; side < 2; side++) {
+        const struct table *values = tables_get(out[side], "values");
+        rate[side] = value_named(values, "clock_rate");
+        slowed[side] = value_named(values, "nvml.slowed");
+        if (rate[side] > *best) *best = rate[side];
+    }
+    for (int side = 0; side < 2; side++) {
+        struct table *visits = tables_get(out[side], "visits");
+        char reason[120] = "";
+        set_ratio(visits, rate[side] > 0 ? rate[side] / *best : (double)NAN);
+        if (slowed[side] > 0 && !(slowed[!side] > 0))
+            snprintf(reason, sizeof reason,
+                     "throttled: the GPU named a power or heat limit during the samples of this "
+                     "side alone");
+        else if (rate[side] < SLOW_CLOCK * rate[!side])
+            snprintf(reason, sizeof reason,
+                     "throttled: the clock is at %.0f %% of the other side's",
+                     100 * rate[side] / rate[!side]);
+        if (*reason) throttled(log[side], visits, reason);
+    }
 }
 
 /* Seconds since the run began; a resumed run goes on where its journal ends, a virtual clock is the

@@ -27,5 +27,11 @@ int supervise(struct supervision *, struct err *);
 /* A visit's clock rate over the best of the run so far: noted, and beyond a tenth below it flagged
  * as throttled, samples and all. */
 void supervisor_note_clock(double *best, struct sample_log *, struct tables *visit);
+/* The same of both sides of a comparison in one round. A clock that is low for both, as after a
+   host has lent a faster one for some rounds, cancels between their turns and is no flag: flagged
+   is the side whose clock lies a tenth below the other's, or whose samples alone met a limit of the
+   GPU. */
+void supervisor_note_clocks(double *best, struct sample_log *const log[2],
+                            struct tables *const visit[2]);
 
 #endif

@@ -24,7 +24,7 @@ const struct word all_words[] = {
      "Threads waited for a core in more samples than measure.disturbed allows, or the machine's time was stolen.",
      WORD_FLAG},
     {"throttled",
-     "The core's clock was well below the run's best during a visit, or the GPU named a power or heat limit.",
+     "The core's clock was well below the run's best during a visit, or the GPU named a power or heat limit; in a comparison in turns, below the other side's or of one side alone.",
      WORD_FLAG},
     {"fell_back", "Something else ran than was asked for; both are shown.", WORD_FLAG},
     {"drifting", "The visit means move in one direction from the first round to the last.",

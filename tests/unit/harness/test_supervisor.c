@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "harness/head.h"
 #include "harness/sample_log.h"
@@ -299,6 +300,108 @@ static void test_throttled(void **state) {
     close(fd);
 }
 
+static struct tables *side_of_round(double rate, double slowed) {
+    struct tables *out = tables_create();
+    struct table *values = tables_get(out, "values");
+    table_add(tables_get(out, "visits"), 1);
+    const char *const names[] = {"clock_rate", "nvml.slowed"};
+    const double numbers[] = {rate, slowed};
+    for (int i = 0; i < 2; i++) {
+        if (isnan(numbers[i])) continue;
+        const int64_t row = table_add(values, 1);
+        table_set_text(values, row, "metric", names[i]);
+        table_set_f64(values, row, "value", numbers[i]);
+    }
+    return out;
+}
+
+struct both { /* of one round: what is flagged, and the ratios */
+    bool flagged[2], labelled[2];
+    double ratio[2];
+    char reason[2][120];
+};
+
+static struct both note_both(double *best, const double rates[2], const double slowed[2]) {
+    static struct sample_log logs[2];
+    static int fds[2];
+    struct both b;
+    struct tables *out[2];
+    struct sample_log *const log[2] = {&logs[0], &logs[1]};
+    for (int side = 0; side < 2; side++) {
+        struct err err = {0};
+        if (!logs[side].head) assert_int_equal(sample_log_create(&fds[side], &logs[side], &err), 0);
+        sample_log_begin(&logs[side], 0);
+        logs[side].sample[0] = (struct sample_record){.wall_ns = 5, .batch = 1};
+        logs[side].head->samples = 1;
+        out[side] = side_of_round(rates[side], slowed[side]);
+    }
+    supervisor_note_clocks(best, log, out);
+    for (int side = 0; side < 2; side++) {
+        const struct table *visits = tables_peek(out[side], "visits");
+        b.flagged[side] = !strcmp(table_text(visits, 0, "flags"), "throttled");
+        b.labelled[side] = logs[side].sample[0].labels == LABEL_THROTTLED;
+        b.ratio[side] = table_real(visits, 0, "clock_ratio");
+        snprintf(b.reason[side], sizeof b.reason[side], "%s", table_text(visits, 0, "reason"));
+        assert_int_equal(b.flagged[side], *b.reason[side] != 0);
+        tables_close(&out[side]);
+    }
+    return b;
+}
+
+/* A host that lends 4.1 instead of 3.6 GHz for some rounds: by the run's best most rounds would be
+   throttled; each side is judged by the other one. */
+static void test_lent_clock(void **state) {
+    (void)state;
+    const uint64_t key = random_key(7, 0);
+    const double none[2] = {NAN, NAN};
+    double best = 0;
+    size_t low = 0, n = 0;
+    for (uint64_t round = 0; round < 40; round++) {
+        const double lent = round < 3 || round % 13 == 5 ? 4.1 : 3.6;
+        double rates[2];
+        for (int side = 0; side < 2; side++) /* readings scatter by a percent */
+            rates[side] = lent * (1 + 0.01 * random_normal(key, n++));
+        const struct both b = note_both(&best, rates, none);
+        for (int side = 0; side < 2; side++) {
+            assert_false(b.flagged[side] || b.labelled[side]);
+            assert_true(fabs(b.ratio[side] - rates[side] / best) < 1e-12);
+            low += b.ratio[side] < 0.9;
+        }
+    }
+    assert_true(low > 50); /* the rule of single runs would have flagged these */
+}
+
+static void test_unlike_clocks(void **state) {
+    (void)state;
+    const struct {
+        double rates[2], slowed[2];
+        bool flagged[2];
+        const char *reason;
+    } cases[] = {
+        {{3.6, 3.1}, {NAN, NAN}, {false, true}, "86 % of the other side's"},
+        {{3.1, 3.6}, {NAN, NAN}, {true, false}, "86 % of the other side's"},
+        {{3.6, 3.3}, {NAN, NAN}, {false, false}, ""},
+        {{2.0, 2.0}, {NAN, NAN}, {false, false}, ""}, /* half of the best before, and alike */
+        {{3.6, NAN}, {NAN, NAN}, {false, false}, ""}, /* a side that did not answer */
+        {{NAN, NAN}, {2, 0}, {true, false}, "of this side alone"},
+        {{NAN, NAN}, {0, 1}, {false, true}, "of this side alone"},
+        {{NAN, NAN}, {NAN, 1}, {false, true}, "of this side alone"},
+        {{NAN, NAN}, {2, 3}, {false, false}, ""},
+        {{3.6, 3.1}, {0, 1}, {false, true}, "of this side alone"},
+    };
+    double best = 4.1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct both b = note_both(&best, cases[i].rates, cases[i].slowed);
+        for (int side = 0; side < 2; side++) {
+            assert_int_equal(b.flagged[side], cases[i].flagged[side]);
+            assert_int_equal(b.labelled[side], cases[i].flagged[side]);
+            assert_true(!b.flagged[side] || strstr(b.reason[side], cases[i].reason));
+            assert_int_equal(isnan(b.ratio[side]), isnan(cases[i].rates[side]));
+        }
+    }
+    assert_true(best >= 4.1 && best <= 4.1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact_run),
@@ -306,6 +409,8 @@ int main(void) {
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_budget_ends),
         cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_lent_clock),
+        cmocka_unit_test(test_unlike_clocks),
         cmocka_unit_test(test_oom_row),
         cmocka_unit_test(test_peak_is_the_rows_own),
     };
