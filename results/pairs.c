@@ -252,6 +252,14 @@ void pairs_against(struct gate *gate, const struct tables *ts, const struct tabl
     }
 }
 
+/* Beside what became slower or faster: which functions are other machine code. */
+static void note_code(struct gate *gate, const struct tables *ts) {
+    const char *changed = tables_meta(ts, "changed_code");
+    const bool found = gate_count(gate, GATE_SLOWER) || gate_count(gate, GATE_FASTER) ||
+                       (gate->has_all && gate->all.verdict == GATE_SLOWER);
+    if (*changed && found) gate_note(gate, "machine code: %s", changed);
+}
+
 struct gate *pairs_gate(const struct tables *ts, const struct gate_settings *settings) {
     const struct table *points = tables_peek(ts, "points"), *pairs = tables_peek(ts, "pairs");
     const int64_t n = table_rows(points) / 2;
@@ -278,6 +286,7 @@ struct gate *pairs_gate(const struct tables *ts, const struct gate_settings *set
             add_exact(gate, ts, a, ts, a + n);
     free(row);
     gate_judge(gate);
+    note_code(gate, ts);
     return gate;
 }
 

@@ -192,6 +192,40 @@ static void test_against(void **state) {
 }
 
 /* A file from elsewhere may say anything: no index leads out of the rows. */
+static void meta(struct tables *ts, const char *key, const char *value) {
+    struct table *t = tables_get(ts, "meta");
+    const int64_t row = table_add(t, 1);
+    table_set_text(t, row, "key", key);
+    table_set_text(t, row, "value", value);
+}
+
+static bool noted(const struct gate *g, const char *sentence) {
+    for (size_t i = 0; i < g->n_notes; i++)
+        if (!strcmp(g->notes[i], sentence)) return true;
+    return false;
+}
+
+/* Which functions changed stands beside what became slower, and beside nothing else. */
+static void test_changed_code(void **state) {
+    (void)state;
+    static const double changes[] = {0.06, 0.001, -0.06};
+    for (int i = 0; i < 3; i++) {
+        struct tables *ts = tables_create();
+        meta(ts, "changed_code", "2 of 9 functions differ: f and g");
+        add_point(ts, 0, "x");
+        add_point(ts, 1, "x");
+        for (int r = 0; r < 12; r++)
+            add_pair(ts, 0, 1, r, changes[i] + (r % 2 ? 0.001 : -0.001), "ok", "none");
+        const struct gate_settings settings = gate_defaults();
+        struct gate *g = pairs_gate(ts, &settings);
+        static const char *const words[] = {"slower", "pass", "faster"};
+        assert_string_equal(gate_word(&g->rows[0]), words[i]);
+        assert_int_equal(noted(g, "machine code: 2 of 9 functions differ: f and g"), i != 1);
+        gate_close(&g);
+        tables_close(&ts);
+    }
+}
+
 static void test_absurd(void **state) {
     (void)state;
     const struct gate_settings settings = gate_defaults();
@@ -211,8 +245,11 @@ static void test_absurd(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_y),         cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_throttled), cmocka_unit_test(test_against),
+        cmocka_unit_test(test_y),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_against),
+        cmocka_unit_test(test_changed_code),
         cmocka_unit_test(test_absurd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
