@@ -19,6 +19,8 @@ static const struct flag flags[] = {
      true},
     {"--device", NULL, "KIND", "What to compare", "the same as --set device.kind=KIND", false},
     {"--seed", NULL, "N", "What to compare", "the same as --set measure.seed=N", false},
+    {"--dry-run", NULL, NULL, "What to compare",
+     "prints the plan of both sides, and measures nothing", false},
     {"--strict", NULL, NULL, "How to judge", "an undecided row ends in exit 5", false},
     {"--no-isolate", NULL, NULL, "How to run",
      "both sides in this process instead of workers, for a debugger", false},
@@ -51,6 +53,7 @@ static int ab(int argc, char **argv) {
         .strict = argument(&a, "--strict") != NULL,
         .no_isolate = argument(&a, "--no-isolate") != NULL,
         .quiet = argument(&a, "--quiet") != NULL,
+        .plan = argument(&a, "--dry-run") != NULL,
     };
     code = pair_main(&request);
     arena_close(&arena);

@@ -46,7 +46,8 @@ static int compare_main(int argc, char **argv) {
     struct arena *arena = arena_create();
     if (gate_files_output(&a, &format, &err) || gate_files_sides(&a, &old, &new, &err) ||
         gate_files_across(&a, &old, &new, across, &n_across, &err) ||
-        gate_files_settings(&a, &old.items[0], &settings, arena, &err))
+        gate_files_settings(&a, &old.items[0], &settings, arena, &err) ||
+        gate_files_rows(&settings, &old, &new, &err))
         goto fail;
     g = gate_create(GATE_COMPARE, &settings, 0);
     const struct sides sides = {.old = old.items,

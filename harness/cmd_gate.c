@@ -36,6 +36,8 @@ static const struct flag flags[] = {
     {"--baseline-bin", NULL, "PATH", "Side by side", "that program, if it is kept", false},
     {"--protocol", NULL, "PROTOCOL", "Side by side", "what to measure; default: that of FILE",
      false},
+    {"--dry-run", NULL, NULL, "Side by side",
+     "prints the plan of both sides, and measures nothing (also of --calibrate)", false},
     {"--calibrate", NULL, "PROTOCOL", "What can be seen here",
      "measures this program against itself, 30 rounds: noise, detectable change, false alarms; or "
      "shows those of a result of it, FILE.h5",
@@ -111,6 +113,7 @@ static int judge(const struct arguments *a, const char *format, struct gate_file
     int repeats = 0, code = attempt_of(a, &repeats, err);
     if (!code) code = gate_files_across(a, old, new, across, &n_across, err);
     if (!code) code = gate_files_settings(a, &old->items[0], &settings, arena, err);
+    if (!code) code = gate_files_rows(&settings, old, new, err);
     if (code) goto out;
     if (argument(a, "--strict")) settings.strict = true;
     g = gate_create(GATE_STORED, &settings, repeats);
@@ -146,7 +149,7 @@ static int check_way(const struct arguments *a, struct err *err) {
         const char *words; /* as the mistake calls them */
         const char *others[16];
     } ways[] = {
-        [FILES] = {"OLD NEW", {"--baseline-bin", "--protocol", "--sittings", NULL}},
+        [FILES] = {"OLD NEW", {"--baseline-bin", "--protocol", "--sittings", "--dry-run", NULL}},
         [BASELINE] = {"--baseline",
                       {"--calibrate", "--sittings", "--old", "--new", "--from-history",
                        "--from-calibration", "--across", NULL}},

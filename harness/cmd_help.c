@@ -8,6 +8,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "harness/command.h"
+#include "harness/entry.h"
 #include "harness/names.h"
 #include "harness/page.h"
 #include "harness/protocol.h"
@@ -48,7 +49,8 @@ static void overview(struct text *out) {
         "  bench help WORKLOAD     keys, phases, metrics, and what lies inside the timing\n"
         "  bench help protocol     the sections of a protocol; also: measure, model, shape,\n"
         "                          sweep, case, analysis, published, device KIND\n"
-        "  bench help METRIC       what a number means; all of them: bench list metrics\n\n"
+        "  bench help METRIC       what a number means; all of them: bench list metrics\n"
+        "  bench help E19          which protocols rebuild an entry of the collection\n\n"
         "Exit codes\n"
         "  0 done · 1 a confirmed regression · 2 usage, protocol or file error · 3 incomplete\n"
         "  4 incomparable · 5 undecided · 130 interrupted, what was measured is kept\n");
@@ -112,9 +114,11 @@ static int help_main(int argc, char **argv) {
     }
     if (!a.n_words)
         overview(&out);
+    else if (a.n_words == 1 && entry_number(a.words[0]))
+        code = entry_page(entry_number(a.words[0]), &out) ? EXIT_OK : EXIT_USAGE;
     else if (!page_of(a.n_words == 2 ? a.words[0] : "", a.words[a.n_words - 1], &out))
         code = unknown_topic(a.words[a.n_words - 1]);
-    if (out.len) fwrite(out.data, 1, out.len, stdout);
+    if (out.len) fwrite(out.data, 1, out.len, code ? stderr : stdout);
     text_free(&out);
     return code;
 }

@@ -55,6 +55,7 @@ static int history_main(int argc, char **argv) {
     code = output_check_pictures(argument(&a, "--output"), &err);
     for (size_t i = 0; i < a.n_words && !code; i++) code = gate_files_add(&files, a.words[i], &err);
     if (!code) code = gate_files_settings(&a, &files.items[files.n - 1], &settings, arena, &err);
+    if (!code) code = gate_files_rows(&settings, &files, NULL, &err);
     if (!code) code = gate_files_across(&a, &files, NULL, across, &n_across, &err);
     if (!code)
         code =

@@ -11,6 +11,7 @@
 #include "gen/build_info.h"
 #include "harness/command.h"
 #include "harness/names.h"
+#include "harness/output.h"
 #include "results/import.h"
 
 static const struct flag flags[] = {
@@ -54,6 +55,7 @@ static int convert(const struct arguments *a, const char *out, struct text *lost
     int code = name && !format ? err->code : 0;
     if (!code && file_exists(out))
         code = err_set(err, ERR_INPUT, "%s exists already; results are never overwritten", out);
+    if (!code) code = output_check_folder(out, err);
     for (size_t i = 0; i < a->n_words && !code; i++)
         code = import_file(im, a->words[i], format, lost, err);
     if (!code) code = import_store(im, out, BENCH_VERSION, err);

@@ -155,6 +155,7 @@ static void batch_rows(const struct protocol *p, struct page *page) {
     static const char *const names[] = {"batch",   "memory GB", "fits",
                                         "TPOT ms", "token/s",   "arithmetic ms"};
     page_columns(page, names, N_COLUMNS + 1);
+    page->right = true;
     for (size_t i = 0; i < p->n_points; i++) {
         const struct values v = values_of(&p->points[i]);
         char cells[N_COLUMNS][40];

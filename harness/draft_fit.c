@@ -187,9 +187,9 @@ static void fit_memory(struct draft *d) {
     if (worst) refuse_memory(d, worst, more, limit);
 }
 
-int protocol_fit_pair(const struct protocol *a, const struct protocol *b, bool shared,
+int protocol_fit_pair(const struct protocol *a, const struct protocol *b, bool shared, bool plan,
                       struct err *err) {
-    const int64_t room = memory_available("/");
+    const int64_t room = plan ? memory_limit() : memory_available("/");
     for (size_t i = 0; i < a->n_points; i++) {
         const struct point *x = &a->points[i], *y = &b->points[i];
         if (!in_host_memory(x) || !in_host_memory(y)) continue;

@@ -171,6 +171,12 @@ static void read_settings(struct draft *d, struct scope *scope, struct settings 
     if (e->kind != TOML_TABLE || empty_table) add_setting(d, to, path, e);
 }
 
+static bool has_control(const char *s) {
+    for (; *s; s++)
+        if ((unsigned char)*s < ' ' || *s == 127) return true;
+    return false;
+}
+
 static void read_case(struct draft *d, const struct head *head, const struct toml_entry *e,
                       bool empty_table) {
     if (head->index < 0) {
@@ -191,9 +197,10 @@ static void read_case(struct draft *d, const struct head *head, const struct tom
     if (!strcmp(inner.name, "name") && !*inner.rest && inner.index < 0) {
         if (e->kind != TOML_STRING || !*e->text)
             problem_at(d->problems, place(d, e->line, e->col), NULL, "a case's name is text");
-        else if (e->text[strcspn(e->text, "\n\t")])
+        else if (has_control(e->text))
             problem_at(d->problems, place(d, e->line, e->col), NULL,
-                       "a case's name is one line without tabs: it stands in tables");
+                       "a case's name is one line without tabs or control characters: it stands "
+                       "in tables");
         scope->name = e->text;
     } else if (!strcmp(inner.name, "sweep")) {
         read_sweep(d, scope, &inner, e);

@@ -174,6 +174,21 @@ int gate_files_across(const struct arguments *args, const struct gate_files *a,
     return 0;
 }
 
+int gate_files_rows(const struct gate_settings *s, const struct gate_files *old,
+                    const struct gate_files *new, struct err *err) {
+    const struct gate_files *sides[] = {old, new};
+    const size_t most = old->n + (new ? new->n : 0);
+    const struct tables **files = must_alloc((most + 1) * sizeof *files);
+    size_t n = 0;
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; sides[side] && i < sides[side]->n; i++)
+            files[n++] = sides[side]->items[i].tables;
+    int code = rows_check_keys(files, n, s->rows, err);
+    if (code) code = err_prefix(err, "gate.rows");
+    free(files);
+    return code;
+}
+
 static bool has_fact(const struct tables *ts, const char *key) {
     const struct table *t = tables_peek(ts, "protocol");
     for (int64_t i = 0; i < table_rows(t); i++)

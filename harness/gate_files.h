@@ -29,6 +29,9 @@ enum { GATE_MOST_ACROSS = 128 };
 int gate_files_across(const struct arguments *, const struct gate_files *a,
                       const struct gate_files *b, const char *across[GATE_MOST_ACROSS], size_t *n,
                       struct err *);
+/* --rows and gate.rows: ERR_INPUT for a key that no row of any file has. new: NULL: one list. */
+int gate_files_rows(const struct gate_settings *, const struct gate_files *old,
+                    const struct gate_files *new, struct err *);
 /* Says in a note where [gate] of a new file differs from the old one's. */
 void gate_files_note(struct gate *, const struct sides_file *old, const struct sides_file *new);
 /* Whether two names are of one result: one file, or a copy. */

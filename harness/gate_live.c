@@ -92,6 +92,7 @@ int gate_live(const struct gate_live *live, struct err *err) {
         .repeats = live->repeats,
         .format = live->format,
         .strict = argument(live->a, "--strict") != NULL,
+        .plan = argument(live->a, "--dry-run") != NULL,
         .judge = judge,
         .ctx = &session,
     };
@@ -104,10 +105,17 @@ int gate_live(const struct gate_live *live, struct err *err) {
     gate_close(&unused);
     session.binary = argument(live->a, "--baseline-bin");
     if (!code && !session.binary) {
-        code = old_program_find(old.items[0].tables, &program, err);
+        code = old_program_find(old.items[0].tables, !request.plan, &program, err);
         session.binary = program.binary;
     }
     request.binary[SIDE_A] = session.binary;
+    if (argument(live->a, "--baseline-bin"))
+        request.named[SIDE_A] = arena_printf(arena, "--baseline-bin %s", session.binary);
+    else if (session.binary)
+        request.named[SIDE_A] = "the baseline's program, built anew";
+    if (*program.revision)
+        request.program[SIDE_A] =
+            arena_printf(arena, "a program built anew from revision %s", program.revision);
     if (!code) exit_code = pair_main(&request);
     old_program_free(&program);
     gate_files_free(&old);

@@ -240,12 +240,20 @@ int runs_read(struct runs_set *s, struct gate_files *f, const struct gate_settin
     for (size_t i = 0; i < s->n_rows; i++) judge(s, &s->rows[i], list);
     if (s->anchor) note(s, arena_printf(s->arena, "anchor: %s", s->anchor));
     free(list);
-    if (better == BETTER_NONE)
+    bool any = false;
+    for (size_t i = 0; i < s->n_rows; i++) any |= s->rows[i].n > 0;
+    if (any && better == BETTER_NONE)
         return err_set(err, ERR_INPUT,
                        "'%s' has no better direction: set gate.direction to lower or higher",
                        s->metric);
-    for (size_t i = 0; i < s->n_rows; i++)
-        if (s->rows[i].n) return 0;
+    if (any) return 0;
+    if (s->n_rows) {
+        struct text known = {0};
+        sides_known_metrics(newest->tables, s->metric, &known);
+        err_set(err, ERR_INPUT, "no row has a metric '%.60s'%s", s->metric, known.data);
+        text_free(&known);
+        return ERR_INPUT;
+    }
     return err_set(err, ERR_INPUT, "%s in %zu file%s: no row has it%s%s", s->metric, f->n,
                    f->n == 1 ? "" : "s", *settings->rows ? " among " : "", settings->rows);
 }

@@ -171,12 +171,13 @@ static int not_at_hand(const struct tables *ts, const char *revision, const char
         why, *command ? "; it was built by " : "", command);
 }
 
-int old_program_find(const struct tables *ts, struct old_program *p, struct err *err) {
+int old_program_find(const struct tables *ts, bool may_build, struct old_program *p,
+                     struct err *err) {
     const char *revision = rows_environment(ts, "build.revision");
     const bool clean = !strcmp(rows_environment(ts, "build.dirty"), "no");
     char own[17];
     int code = gate_file_digest("/proc/self/exe", own, err);
-    *p = (struct old_program){NULL, NULL};
+    *p = (struct old_program){.folder = NULL};
     if (code || !strcmp(own, rows_environment(ts, "build.digest"))) return code;
     if (!*revision || !strcmp(revision, "unknown") || !clean)
         return not_at_hand(ts, revision, "no revision holds what it was built from", err);
@@ -184,6 +185,8 @@ int old_program_find(const struct tables *ts, struct old_program *p, struct err 
     char *root = root_with(revision);
     if (!root)
         code = not_at_hand(ts, revision, "no git checkout here knows that revision", err);
+    else if (!may_build)
+        snprintf(p->revision, sizeof p->revision, "%.12s", revision);
     else if (build(ts, p, root, revision, err))
         code = not_at_hand(ts, revision, "it cannot be built here", err);
     if (code && stop_asked()) {
@@ -200,5 +203,5 @@ void old_program_free(struct old_program *p) {
     if (p->folder) rmdir(p->folder);
     free(p->folder);
     free(p->binary);
-    *p = (struct old_program){NULL, NULL};
+    *p = (struct old_program){.folder = NULL};
 }

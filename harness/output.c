@@ -38,6 +38,16 @@ static bool taken(const char *stem) {
     return yes;
 }
 
+int output_check_folder(const char *path, struct err *err) {
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    char *folder = must_text(slash ? path : ".");
+    if (slash) folder[slash - path + 1] = 0;
+    const bool there = *path && stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
+    free(folder);
+    return there ? 0 : err_set(err, ERR_INPUT, "cannot write '%s': no such folder", path);
+}
+
 /* Before anything runs: "results/" or a folder's name would end in hidden files or beside it. */
 static int check_output(const char *path, struct err *err) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -45,7 +55,8 @@ static int check_output(const char *path, struct err *err) {
     if (!*name || !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, ".h5"))
         return err_set(err, ERR_INPUT,
                        "-o '%s' names no file; a file's name is needed, as results/knee.h5", path);
-    if (stat(path, &st) || S_ISREG(st.st_mode)) return 0;
+    if (stat(path, &st)) return output_check_folder(path, err);
+    if (S_ISREG(st.st_mode)) return 0;
     return err_set(err, ERR_INPUT, "-o '%s' is a %s; a file's name is needed, as %s%sknee.h5", path,
                    S_ISDIR(st.st_mode) ? "folder" : "device or pipe",
                    S_ISDIR(st.st_mode) ? path : "results", "/");
@@ -66,14 +77,7 @@ static bool is_result(const char *path) {
 int output_check_document(const char *path, struct err *err) {
     struct stat st;
     if (!path || !strcmp(path, "-")) return 0;
-    if (stat(path, &st)) {
-        const char *slash = strrchr(path, '/');
-        char *folder = must_text(slash ? path : ".");
-        if (slash) folder[slash - path + 1] = 0;
-        const bool there = *path && stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
-        free(folder);
-        return there ? 0 : err_set(err, ERR_INPUT, "cannot write '%s': no such folder", path);
-    }
+    if (stat(path, &st)) return output_check_folder(path, err);
     if (S_ISDIR(st.st_mode))
         return err_set(err, ERR_INPUT, "cannot write '%s': it is a folder", path);
     if (S_ISREG(st.st_mode) && is_result(path))
@@ -111,7 +115,7 @@ int output_choose(const char *name, const char *asked, char **stem, struct err *
         if (!taken(*stem)) return 0;
         return err_set(
             err, ERR_INPUT,
-            "%s: a result or journal of that name exists; results are never overwritten (bench resume goes on with it)",
+            "%s: a result or journal of that name exists; results are never overwritten (bench resume goes on with a run)",
             asked);
     }
     int code = make_dirs("runs", err);

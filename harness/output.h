@@ -15,6 +15,8 @@ int output_check_document(const char *path, struct err *);
 /* The same of STEM.svg and STEM.png; ERR_INPUT also where STEM itself names no file, as "x/", or is
    a folder or a device. NULL: no picture is wanted. */
 int output_check_pictures(const char *stem, struct err *);
+/* ERR_INPUT where the folder that a file is to lie in is not there. */
+int output_check_folder(const char *path, struct err *);
 char *output_with(const char *stem, const char *ending); /* malloc'ed: stem and ".h5" */
 
 #endif

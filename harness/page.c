@@ -33,17 +33,36 @@ void page_free(struct page *page) {
     *page = (struct page){0};
 }
 
-static void write_line(const struct page *page, const size_t *widths, const char *const *cells,
+/* Whether all cells of a column are numbers or "-". */
+static bool is_numbers(const struct page *page, size_t column) {
+    size_t numbers = 0;
+    for (size_t r = 0; r < page->n_rows; r++) {
+        const char *cell = page->cells[r * page->n_columns + column];
+        double v;
+        if (!*cell || !strcmp(cell, "-")) continue;
+        if (!parse_f64(cell, &v)) return false;
+        numbers++;
+    }
+    return numbers > 0;
+}
+
+struct widths {
+    size_t *width; /* (n_columns) */
+    bool *right;
+};
+
+static void write_line(const struct page *page, const struct widths *w, const char *const *cells,
                        struct text *out) {
     size_t column = 0, last = page->n_columns - 1;
     while (last && !*cells[last]) last--;
     for (size_t i = 0; i <= last; i++) {
         size_t start = out->len;
+        if (w->right[i]) text_pad(out, column + w->width[i] - utf8_width(cells[i]));
         if (i == page->n_columns - 1) {
             page_wrap(out, column, cells[i]);
         } else {
             text_puts(out, cells[i]);
-            column += widths[i] + 2;
+            column += w->width[i] + 2;
             if (i < last) text_pad(out, column);
         }
         if (i == last && out->len == start) break;
@@ -52,18 +71,22 @@ static void write_line(const struct page *page, const size_t *widths, const char
 }
 
 static void write_aligned(const struct page *page, struct text *out) {
-    size_t *widths = must_alloc(page->n_columns * sizeof *widths);
+    struct widths w = {.width = must_alloc(page->n_columns * sizeof *w.width),
+                       .right = must_alloc(page->n_columns * sizeof *w.right)};
+    size_t *widths = w.width;
     for (size_t i = 0; i < page->n_columns; i++) {
         widths[i] = page->n_columns > 1 ? utf8_width(page->names[i]) : 0;
         for (size_t r = 0; r < page->n_rows; r++) {
-            size_t w = utf8_width(page->cells[r * page->n_columns + i]);
-            widths[i] = w > widths[i] ? w : widths[i];
+            size_t width = utf8_width(page->cells[r * page->n_columns + i]);
+            widths[i] = width > widths[i] ? width : widths[i];
         }
+        w.right[i] = page->right && is_numbers(page, i);
     }
-    if (page->n_columns > 1) write_line(page, widths, page->names, out);
+    if (page->n_columns > 1) write_line(page, &w, page->names, out);
     for (size_t r = 0; r < page->n_rows; r++)
-        write_line(page, widths, (const char *const *)page->cells + r * page->n_columns, out);
-    free(widths);
+        write_line(page, &w, (const char *const *)page->cells + r * page->n_columns, out);
+    free(w.width);
+    free(w.right);
 }
 
 /* TSV has no escape: what would break a line or a cell becomes a space. */

@@ -3,6 +3,7 @@
  * as JSON. */
 #ifndef HARNESS_PAGE_H
 #define HARNESS_PAGE_H
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/text.h"
@@ -17,6 +18,7 @@ struct page {                 /* zero-initialise, then page_columns */
     const char *const *names; /* (n_columns), borrowed */
     size_t n_columns, n_rows, cap;
     char **cells; /* (n_rows, n_columns) */
+    bool right;   /* TEXT: columns of numbers stand flush right; set it after page_columns */
 };
 enum page_format { PAGE_TEXT, PAGE_TSV, PAGE_JSON };
 extern const char *const page_format_names[]; /* "text", "tsv", "json", NULL */

@@ -48,8 +48,8 @@ int pair_start_sides(struct pair *p, int first, struct err *err) {
     for (int i = 0; !code && i < N_SIDES; i++) {
         struct child *child = &p->side[i ? !first : first].child;
         if (!child_runs(child)) code = child_start(child, p->started++, p->p->no_isolate, err);
-        if (code && child->binary)
-            err_prefix(err, "--%s-bin %s", side_names[i ? !first : first], child->binary);
+        const char *named = p->p->named[i ? !first : first];
+        if (code && named) err_prefix(err, "%s", named);
     }
     return code;
 }

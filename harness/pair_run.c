@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "harness/changed_code.h"
 #include "harness/command.h"
+#include "harness/dry_run.h"
 #include "harness/gate_files.h"
 #include "harness/head.h"
 #include "harness/machine.h"
@@ -19,6 +22,7 @@
 #include "harness/run.h"
 #include "harness/same_program.h"
 #include "results/pairs.h"
+#include "results/rows.h"
 #include "results/show.h"
 #include "results/store.h"
 
@@ -56,6 +60,7 @@ static int load(struct protocol **p, const struct pair_request *r, int side, str
     struct protocol_request request = r->protocol;
     int exit_code = 0;
     request.sets = sets;
+    request.plan = r->plan;
     for (size_t i = 0; i < request.n_sets; i++) sets[i] = r->protocol.sets[i];
     int code = split(r->settings[side], side, arena, sets, &request.n_sets, err);
     if (!code) code = protocol_load(p, &request, problems, err);
@@ -72,9 +77,13 @@ static int load(struct protocol **p, const struct pair_request *r, int side, str
     return exit_code;
 }
 
-static int check_binary(const char *path, int side, struct err *err) {
-    if (!path || access(path, X_OK) == 0) return 0;
-    return err_set(err, ERR_INPUT, "--%s-bin %s: %s", side_names[side], path,
+static int check_binary(const char *path, const char *named, struct err *err) {
+    struct stat st;
+    if (!path) return 0;
+    if (!stat(path, &st) && S_ISDIR(st.st_mode))
+        return err_set(err, ERR_INPUT, "%s: it is a folder", named);
+    if (access(path, X_OK) == 0) return 0;
+    return err_set(err, ERR_INPUT, "%s: %s", named,
                    file_exists(path) ? "it cannot be executed" : "no such file");
 }
 
@@ -84,6 +93,7 @@ static void side_words(const struct pair_request *r, int side, struct text *out)
     char *data = NULL;
     size_t n = 0;
     if (r->settings[side] && *r->settings[side]) text_puts(out, r->settings[side]);
+    if (r->program[side]) text_printf(out, "%s%s", out->len ? ", " : "", r->program[side]);
     if (r->binary[side] && !file_read(r->binary[side], (size_t)1 << 30, &data, &n, NULL))
         text_printf(out, "%sbinary %s", out->len ? ", " : "",
                     hash_text(hash, hash_bytes(data, n, 0)));
@@ -114,6 +124,12 @@ static int open_journal(const struct protocol *joined, const struct pair_request
         text_free(&words);
     }
     head_meta(head, "same_code", one_program && same_settings(r) ? "yes" : "no");
+    if (!one_program) {
+        struct text words = {0};
+        if (changed_code(r->binary[SIDE_A], r->binary[SIDE_B], &words))
+            head_meta(head, "changed_code", words.data);
+        text_free(&words);
+    }
     if (r->repeats) {
         char attempt[16];
         snprintf(attempt, sizeof attempt, "%d", r->repeats + 1);
@@ -154,10 +170,55 @@ static int present(const char *h5, const struct pair_request *r, int *exit_code,
     return code;
 }
 
-static int run_pair(struct protocol *const *side, const struct pair_request *r,
-                    const struct gate_settings *settings, bool one_program) {
+/* Which rows are compared (malloc'ed, one a row of a side). NULL: none, and *exit_code says why. */
+static bool *choose_rows(const struct protocol *joined, const struct gate_settings *settings,
+                         int *exit_code) {
+    const int64_t n = (int64_t)joined->n_points / 2;
+    const struct facts none = {0};
+    struct tables *head = tables_create();
+    struct text list = {0};
+    struct err err = {0};
+    bool *chosen = must_alloc((size_t)n + 1), any = false;
+    head_tables(joined, &none, head);
+    const struct tables *const one[] = {head};
+    if (rows_check_keys(one, 1, settings->rows, &err)) {
+        err_prefix(&err, "gate.rows");
+        *exit_code = command_fail(&err);
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            any |= chosen[i] = !*settings->rows || rows_match(head, i, settings->rows);
+        if (!any) {
+            rows_none(head, n, settings->rows, &list);
+            fprintf(stderr, "bench: gate.rows: %s\n", list.data);
+            *exit_code = EXIT_INCOMPLETE;
+        }
+    }
+    text_free(&list);
+    tables_close(&head);
+    if (any) return chosen;
+    free(chosen);
+    return NULL;
+}
+
+static int show_plan(struct protocol *const *side, const struct pair_request *r,
+                     const struct gate_settings *settings, const bool *chosen) {
+    struct text words[N_SIDES] = {{0}}, out = {0};
+    struct dry_pair plan = {.settings = settings, .rounds = r->rounds, .chosen = chosen};
+    for (int i = 0; i < N_SIDES; i++) {
+        side_words(r, i, &words[i]);
+        plan.side[i] = side[i];
+        plan.words[i] = words[i].data;
+    }
+    dry_run_pair(&plan, &out);
+    run_print(stdout, &out);
+    for (int i = 0; i < N_SIDES; i++) text_free(&words[i]);
+    return EXIT_OK;
+}
+
+static int run_pair(struct protocol *const *side, struct protocol *joined,
+                    const struct pair_request *r, const struct gate_settings *settings,
+                    bool one_program) {
     struct err err = {0}, trouble = {0};
-    struct protocol *joined = pair_join(side[SIDE_A], side[SIDE_B], settings);
     struct tables *kept = tables_create();
     struct journal *journal = NULL;
     char *stem = NULL, *h5 = NULL, *log = NULL;
@@ -172,6 +233,7 @@ static int run_pair(struct protocol *const *side, const struct pair_request *r,
     struct pairing pairing = {
         .side = {side[SIDE_A], side[SIDE_B]},
         .binary = {r->binary[SIDE_A], r->binary[SIDE_B]},
+        .named = {r->named[SIDE_A], r->named[SIDE_B]},
         .settings = settings,
         .journal = journal,
         .kept = kept,
@@ -184,7 +246,7 @@ static int run_pair(struct protocol *const *side, const struct pair_request *r,
     if (!measured) { /* nothing is left */
         unlink(log);
         if (!failed && !pairing.interrupted)
-            fprintf(stderr, "bench: no row is '%s' (gate.rows)\n", settings->rows);
+            fprintf(stderr, "bench: nothing was measured: %s\n", pairing.why_ended);
         if (!failed) exit_code = pairing.interrupted ? EXIT_INTERRUPTED : EXIT_INCOMPLETE;
         goto out;
     }
@@ -207,10 +269,23 @@ out:
     if (code) exit_code = command_fail(&err);
     journal_close(&journal);
     tables_close(&kept);
-    pair_join_free(&joined);
     free(stem);
     free(h5);
     free(log);
+    return exit_code;
+}
+
+/* Both sides are loaded and fit together: the plan, or the comparison. */
+static int with_rows(struct protocol *const *side, const struct pair_request *r,
+                     const struct gate_settings *settings, bool one_program) {
+    struct protocol *joined = pair_join(side[SIDE_A], side[SIDE_B], settings);
+    int exit_code = EXIT_OK;
+    bool *chosen = choose_rows(joined, settings, &exit_code);
+    if (chosen)
+        exit_code = r->plan ? show_plan(side, r, settings, chosen)
+                            : run_pair(side, joined, r, settings, one_program);
+    free(chosen);
+    pair_join_free(&joined);
     return exit_code;
 }
 
@@ -228,24 +303,29 @@ static int check_settings(const struct gate_settings *s, int repeats, size_t row
     return gate_check(s, rows, repeats, err);
 }
 
-int pair_main(const struct pair_request *r) {
+int pair_main(const struct pair_request *request) {
     struct arena *arena = arena_create();
+    struct pair_request all = *request;
+    const struct pair_request *r = &all;
+    for (int i = 0; i < N_SIDES; i++)
+        if (r->binary[i] && !r->named[i])
+            all.named[i] = arena_printf(arena, "--%s-bin %s", side_names[i], r->binary[i]);
     struct protocol *side[N_SIDES] = {NULL, NULL};
     struct err err = {0};
     int exit_code = 0;
     for (int i = 0; i < N_SIDES && !exit_code; i++)
-        if (check_binary(r->binary[i], i, &err)) exit_code = command_fail(&err);
+        if (check_binary(r->binary[i], r->named[i], &err)) exit_code = command_fail(&err);
     for (int i = 0; i < N_SIDES && !exit_code; i++) exit_code = load(&side[i], r, i, arena, &err);
     if (!exit_code) {
         struct gate_settings settings = r->gate ? *r->gate : side[SIDE_A]->gate;
         settings.strict = settings.strict || r->strict;
         const bool one_program = same_program(r->binary[SIDE_A], r->binary[SIDE_B]);
         if (pair_match(side[SIDE_A], side[SIDE_B], &err) ||
-            protocol_fit_pair(side[SIDE_A], side[SIDE_B], one_program, &err) ||
+            protocol_fit_pair(side[SIDE_A], side[SIDE_B], one_program, r->plan, &err) ||
             check_settings(&settings, r->repeats, side[SIDE_A]->n_points, &err))
             exit_code = command_fail(&err);
         else
-            exit_code = run_pair(side, r, &settings, one_program);
+            exit_code = with_rows(side, r, &settings, one_program);
     }
     for (int i = 0; i < N_SIDES; i++) protocol_close(&side[i]);
     arena_close(&arena);

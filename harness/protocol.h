@@ -108,8 +108,9 @@ void protocol_close(struct protocol **);
  * overrides. NULL if not found. */
 const char *data_folder(const char *which);
 /* Two workers of one row live at once: ERR_INPUT where some row of both sides (the same rows) does
-   not fit into what can be had now. shared: equal weights lie there once. */
-int protocol_fit_pair(const struct protocol *a, const struct protocol *b, bool shared,
+   not fit into what can be had now (plan: into all memory). shared: equal weights lie there once.
+ */
+int protocol_fit_pair(const struct protocol *a, const struct protocol *b, bool shared, bool plan,
                       struct err *);
 
 #endif

@@ -3,8 +3,6 @@
 #include "harness/run.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +12,10 @@
 #include "base/err.h"
 #include "base/range.h"
 #include "base/text.h"
+#include "harness/dry_run.h"
 #include "harness/head.h"
 #include "harness/machine.h"
 #include "harness/output.h"
-#include "harness/page.h"
-#include "harness/schedule.h"
 #include "harness/supervisor.h"
 #include "plots/plot.h"
 #include "results/journal.h"
@@ -48,98 +45,6 @@ const struct flag run_flags[] = {
 void run_print(FILE *to, struct text *t) {
     if (t->data) fwrite(t->data, 1, t->len, to);
     text_free(t);
-}
-
-/* Rough and said to be: the ledger at rates of an ordinary machine, or the budget, whichever is
- * less. */
-static double estimate_s(const struct protocol *p) {
-    const double bandwidth = 15e9, flops = 80e9;
-    double total = 0, rounds = (double)schedule_rounds(p);
-    for (size_t i = 0; i < p->n_points; i++) {
-        const struct plan *plan = &p->points[i].plan;
-        double prepare = 0;
-        for (int c = 0; c < N_CLASSES; c++) prepare += plan->prepare.bytes[c];
-        double once = fmax(plan_flops(plan) / flops, plan_bytes(plan) / bandwidth);
-        prepare = fmax(plan->prepare.flops / flops, prepare / bandwidth);
-        bool exact = p->points[i].workload->flags & WORK_ONCE;
-        total +=
-            exact ? once
-                  : prepare +
-                        rounds *
-                            fmax(0.4, (double)(p->measure.warmups + p->measure.min_samples) * once);
-    }
-    double budget = (double)p->measure.budget_ns * 1e-9;
-    return total < budget ? total : budget;
-}
-
-static void head_line(const struct protocol *p, struct text *out) {
-    char seconds[40];
-    int64_t rounds = schedule_rounds(p);
-    double estimate = estimate_s(p);
-    const char *left_out = facts_get(&p->facts, "protocol.left_out", "");
-    snprintf(seconds, sizeof seconds, estimate < 1 ? "in less than a second" : "≈ ");
-    if (estimate >= 1) format_time(seconds + strlen(seconds), 30, estimate * 1e9);
-    struct text line = {0};
-    text_printf(&line, "%s%s%s", p->title, *p->question ? " · " : "", p->question);
-    page_wrap(out, 0, line.data);
-    text_puts(out, "\n");
-    text_free(&line);
-    if (*left_out) {
-        page_wrap(out, 0, "left out, with what speaks of it:");
-        page_wrap(out, 0, left_out);
-        text_puts(out, "\n");
-    }
-    text_printf(out, "%zu point%s × %" PRId64 " round%s %s\n", p->n_points,
-                p->n_points == 1 ? "" : "s", rounds, rounds == 1 ? "" : "s", seconds);
-}
-
-/* How wide the labels of the plan are, within what leaves room for the numbers. */
-static size_t label_width(const struct protocol *p) {
-    size_t most = 3;
-    for (size_t i = 0; i < p->n_points; i++) {
-        const struct point *point = &p->points[i];
-        size_t width = utf8_width(point->case_name) + 1 + utf8_width(point->label);
-        if (width > most) most = width;
-    }
-    return most < 60 ? most : 60;
-}
-
-static void plan_line(struct text *out, size_t width, const char *const *cells) {
-    const size_t columns[] = {2, 10, 22, 24 + width, 36 + width, 48 + width};
-    for (int i = 0; i < 6; i++) {
-        text_pad(out, columns[i]);
-        text_printf(out, "%s%s", cells[i], i < 5 ? "  " : "\n");
-    }
-}
-
-static int dry_run(const struct protocol *p) {
-    struct text out = {0};
-    size_t width = label_width(p);
-    head_line(p, &out);
-    page_wrap(&out, 0,
-              "(time: the ledger at an assumed 15 GB/s and 80 GFLOP/s, at most the budget, without "
-              "starting workers and making weights; traffic is exact, memory is without the "
-              "device's workspace)");
-    text_puts(&out, "\n\n");
-    plan_line(&out, width,
-              (const char *const[]){"point", "workload", "row", "memory", "traffic", "GFLOP"});
-    for (size_t i = 0; i < p->n_points; i++) {
-        const struct point *point = &p->points[i];
-        char number[24], memory[40], traffic[40], flops[40];
-        struct text label = {0};
-        double held = (double)(plan_live_bytes(&point->plan) + point->plan.host_bytes);
-        snprintf(number, sizeof number, "%5zu", i);
-        text_printf(&label, "%s%s%s", point->case_name, *point->case_name ? " " : "", point->label);
-        plan_line(&out, width,
-                  (const char *const[]){
-                      number, point->workload->name, label.data,
-                      format_bytes_si(memory, sizeof memory, held),
-                      format_bytes_si(traffic, sizeof traffic, plan_bytes(&point->plan)),
-                      format_number(flops, sizeof flops, plan_flops(&point->plan) * 1e-9, 4)});
-        text_free(&label);
-    }
-    run_print(stdout, &out);
-    return EXIT_OK;
 }
 
 static bool want_colour(void) {
@@ -256,7 +161,7 @@ void run_take_machine(struct facts *environment, bool quiet) {
 static void say_start(const struct protocol *p, const struct run_request *request) {
     struct text head = {0};
     if (request->quiet) return;
-    head_line(p, &head);
+    dry_run_head(p, &head);
     run_print(stderr, &head);
 }
 
@@ -360,7 +265,14 @@ int run_main(const struct arguments *a, struct protocol_request *request) {
     } else if (code) {
         code = command_fail(&err);
     } else {
-        code = request->plan ? dry_run(protocol) : run_protocol(protocol, &run);
+        if (request->plan) {
+            struct text out = {0};
+            dry_run(protocol, &out);
+            run_print(stdout, &out);
+            code = EXIT_OK;
+        } else {
+            code = run_protocol(protocol, &run);
+        }
     }
     protocol_close(&protocol);
     problems_close(&problems);

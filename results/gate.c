@@ -14,6 +14,7 @@
 #include "results/evalue.h"
 #include "results/gate_parts.h"
 #include "results/rows.h"
+#include "results/show_parts.h"
 #include "results/stats.h"
 
 const char *const gate_verdict_names[N_GATE_VERDICTS] = {
@@ -79,6 +80,16 @@ static const char *kept(struct gate *g, const char *text) {
     return arena_text(g->arena, text ? text : "");
 }
 
+/* One line, and nothing that a terminal would obey: files may say anything. */
+static const char *plain(struct gate *g, const char *text) {
+    struct text t = {0};
+    text_add(&t, "", 0);
+    show_plain(&t, text ? text : "");
+    const char *copy = arena_text(g->arena, t.data);
+    text_free(&t);
+    return copy;
+}
+
 size_t gate_add(struct gate *g, const struct gate_row *row) {
     if (g->n_rows == g->cap) {
         g->cap = g->cap ? 2 * g->cap : 32;
@@ -86,17 +97,17 @@ size_t gate_add(struct gate *g, const struct gate_row *row) {
     }
     struct gate_row *r = &g->rows[g->n_rows];
     *r = *row;
-    r->name = kept(g, row->name);
+    r->name = plain(g, row->name);
     r->cell = kept(g, row->cell);
-    r->metric = kept(g, row->metric);
-    r->unit = kept(g, row->unit);
-    r->state = kept(g, row->state);
-    r->flags = kept(g, row->flags);
+    r->metric = plain(g, row->metric);
+    r->unit = plain(g, row->unit);
+    r->state = plain(g, row->state);
+    r->flags = plain(g, row->flags);
     if (g->repeats)
         r->flags =
             arena_printf(g->arena, "%s%sretried %d", r->flags, *r->flags ? " " : "", g->repeats);
     r->incomparable = kept(g, row->incomparable);
-    r->why = kept(g, row->why);
+    r->why = plain(g, row->why);
     r->reason = "";
     r->y = r->means = NULL;
     r->n = r->cap = 0;
@@ -129,7 +140,7 @@ void gate_note(struct gate *g, const char *fmt, ...) {
         g->cap_notes = g->cap_notes ? 2 * g->cap_notes : 8;
         g->notes = must_realloc(g->notes, g->cap_notes * sizeof *g->notes);
     }
-    g->notes[g->n_notes++] = arena_text(g->arena, sentence);
+    g->notes[g->n_notes++] = plain(g, sentence);
 }
 
 double gate_ln_bound(const struct gate *g) {
@@ -480,7 +491,7 @@ int gate_exit(const struct gate *g) {
     }
     const bool slower = gate_count(g, GATE_SLOWER) || (all && g->all.verdict == GATE_SLOWER);
     if (slower && g->kind != GATE_COMPARE) return 1;
-    if (broken || !g->n_rows) return 3;
+    if (broken || (!g->n_rows && !g->n_equal)) return 3;
     if (gate_count(g, GATE_INCOMPARABLE)) return 4;
     if (g->kind == GATE_COMPARE) return 0;
     if (unknown || (double)blind > g->settings.max_blind * (double)tested) return 5;
@@ -493,7 +504,10 @@ void gate_verdict_line(const struct gate *g, struct text *t) {
                                               GATE_INCOMPARABLE, GATE_BLIND, GATE_UNDECIDED,
                                               GATE_FASTER,       GATE_NEW,   GATE_PASS};
     size_t said = 0;
-    if (!g->n_rows) text_puts(t, "no rows");
+    if (!g->n_rows && g->n_equal)
+        text_printf(t, "%zu exact number%s equal", g->n_equal, g->n_equal == 1 ? "" : "s");
+    else if (!g->n_rows)
+        text_puts(t, "no rows");
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         const size_t n = gate_count(g, order[i]);
         if (!n) continue;

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "results/gate.h"
+#include "results/show_parts.h"
 
 enum { PAGE = 100, MOST_NAME = 34 };
 
@@ -127,11 +128,18 @@ static void put_row(const struct gate_row *r, const struct layout *l, struct tex
 }
 
 static void put_title(const struct gate *g, struct text *out) {
-    if (g->title) text_printf(out, "%s", g->title);
-    if (g->title && g->question && *g->question) text_printf(out, " \xc2\xb7 %s", g->question);
+    if (g->title) show_plain(out, g->title);
+    if (g->title && g->question && *g->question) {
+        text_puts(out, " \xc2\xb7 ");
+        show_plain(out, g->question);
+    }
     if (g->title) text_puts(out, "\n");
-    if (g->old_name && g->new_name)
-        text_printf(out, "old  %s\nnew  %s\n", g->old_name, g->new_name);
+    if (!g->old_name || !g->new_name) return;
+    text_puts(out, "old  ");
+    show_plain(out, g->old_name);
+    text_puts(out, "\nnew  ");
+    show_plain(out, g->new_name);
+    text_puts(out, "\n");
 }
 
 static void footer_lines(const struct gate *g, struct text *out) {

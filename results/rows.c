@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "results/show_parts.h"
 #include "results/stats.h"
 #include "results/summary.h"
 
@@ -114,6 +115,95 @@ int rows_check(const char *where, struct err *err) {
         s += all;
     }
     return 0;
+}
+
+/* Columns of points and facts of single points: what rows_key_text finds. */
+static bool knows_key(const struct tables *ts, const char *key) {
+    const struct table *facts = tables_peek(ts, "protocol");
+    if (table_find(tables_peek(ts, "points"), key) >= 0) return true;
+    for (int64_t i = 0; i < table_rows(facts); i++)
+        if (!strcmp(table_text(facts, i, "key"), key) &&
+            strcmp(table_text(facts, i, "scope"), "protocol"))
+            return true;
+    return false;
+}
+
+enum { MOST_KEYS = 400 };
+struct key_names {
+    const char *items[MOST_KEYS];
+    size_t n;
+};
+
+static void add_key(struct key_names *k, const char *key) {
+    for (size_t i = 0; i < k->n; i++)
+        if (!strcmp(k->items[i], key)) return;
+    if (k->n < MOST_KEYS) k->items[k->n++] = key;
+}
+
+static void gather_keys(const struct tables *ts, struct key_names *k) {
+    const struct table *points = tables_peek(ts, "points"), *facts = tables_peek(ts, "protocol");
+    add_key(k, "case");
+    for (size_t c = 0; c < table_columns(points); c++)
+        if (rows_swept(ts, c)) add_key(k, table_column_at(points, c)->name);
+    for (int64_t i = 0; i < table_rows(facts); i++)
+        if (strcmp(table_text(facts, i, "scope"), "protocol"))
+            add_key(k, table_text(facts, i, "key"));
+}
+
+/* "batch" is meant for "workload.batch"; else by letters. */
+static const char *nearest_key(const struct key_names *k, const char *word) {
+    for (size_t i = 0; i < k->n; i++)
+        if (!strcmp(rows_short(k->items[i]), word)) return k->items[i];
+    return text_nearest(word, k->items, k->n);
+}
+
+static int unknown_key(const struct tables *const *files, size_t n, const char *key,
+                       struct err *err) {
+    struct key_names *all = must_alloc(sizeof *all);
+    struct text swept = {0};
+    *all = (struct key_names){.n = 0};
+    for (size_t i = 0; i < n; i++) gather_keys(files[i], all);
+    const struct table *points = tables_peek(files[0], "points");
+    for (size_t c = 0; c < table_columns(points); c++)
+        if (rows_swept(files[0], c))
+            text_printf(&swept, "%s%s", swept.len ? ", " : "", table_column_at(points, c)->name);
+    const char *near = nearest_key(all, key);
+    const int code = err_set(err, ERR_INPUT, "no row has the key '%.60s'%s%s%s%s%.300s%s", key,
+                             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
+                             swept.len ? " (rows differ by " : "", swept.len ? swept.data : "",
+                             swept.len ? ")" : "");
+    text_free(&swept);
+    free(all);
+    return code;
+}
+
+int rows_check_keys(const struct tables *const *files, size_t n, const char *where,
+                    struct err *err) {
+    char key[128], value[256];
+    int code = rows_check(where, err);
+    while (!code && n && next_condition(&where, key, value)) {
+        bool known = false;
+        for (size_t i = 0; i < n && !known; i++) known = knows_key(files[i], key);
+        if (!known) code = unknown_key(files, n, key, err);
+    }
+    return code;
+}
+
+void rows_none(const struct tables *ts, int64_t n, const char *where, struct text *out) {
+    const struct table *points = tables_peek(ts, "points");
+    enum { NAMED = 3 };
+    text_puts(out, "no row has ");
+    show_plain(out, where);
+    text_printf(out, "; there %s %lld", n == 1 ? "is" : "are", (long long)n);
+    for (int64_t i = 0; i < NAMED && i < n && i < table_rows(points); i++) {
+        const char *of = table_text(points, i, "case"), *label = table_text(points, i, "label");
+        if (!*of && !*label) label = table_text(points, i, "workload");
+        text_puts(out, i ? ", " : ": ");
+        show_plain(out, of);
+        if (*of && *label) text_puts(out, " ");
+        show_plain(out, label);
+    }
+    if (n > NAMED) text_puts(out, ", ...");
 }
 
 static bool same_value(const char *a, const char *b) {

@@ -32,6 +32,12 @@ bool rows_swept(const struct tables *, size_t column);
 bool rows_match(const struct tables *, int64_t point, const char *where);
 /* ERR_INPUT for what is no such condition, as "batch" or "batch<4": it would hold for every row. */
 int rows_check(const char *where, struct err *);
+/* ERR_INPUT for a key that no row of any of the files has, with the nearest one: such a condition
+   holds nowhere. */
+int rows_check_keys(const struct tables *const *, size_t n, const char *where, struct err *);
+/* "no row has workload.batch=9; there are 12: batch=1, batch=2, batch=4, ..." for what holds
+   nowhere: n rows, of which these tables name the first. */
+void rows_none(const struct tables *, int64_t n, const char *where, struct text *);
 /* Whether both points agree in every swept key (and their case) that neither condition names. */
 bool rows_pair(const struct tables *, int64_t a, int64_t b, const char *where_a,
                const char *where_b);

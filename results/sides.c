@@ -55,8 +55,7 @@ static int open_file(struct matching *s, const struct sides_file *from, struct m
 
 /* --- the metric --- */
 
-/* "; did you mean 'time'? (it has: time ...)", without the question where nothing is near. */
-static void known_metrics(const struct tables *ts, const char *metric, struct text *out) {
+void sides_known_metrics(const struct tables *ts, const char *metric, struct text *out) {
     const struct table *t = tables_peek(ts, "summary");
     const char **names = must_alloc(((size_t)table_rows(t) + 1) * sizeof *names);
     struct text list = {0};
@@ -87,6 +86,13 @@ static bool any_usable(const struct matched_file *f) {
     return false;
 }
 
+static bool is_theory(const struct matched_file *f) {
+    const struct table *t = tables_peek(f->tables, "points");
+    for (int64_t i = 0; i < f->n; i++)
+        if (strcmp(table_text(t, i, "basis"), "theory") != 0) return false;
+    return f->n > 0;
+}
+
 static int check_metric(struct matching *s, struct err *err) {
     const struct matched_file *files[] = {s->old, s->new};
     const size_t counts[] = {s->sides->n_old, s->sides->n_new};
@@ -94,15 +100,17 @@ static int check_metric(struct matching *s, struct err *err) {
         for (size_t i = 0; i < counts[side]; i++) {
             const struct matched_file *f = &files[side][i];
             struct text known = {0};
-            /* where every row failed the rows say so */
+            /* where every row failed the rows say so; formulas have exact numbers and no times */
             if (has_metric(f, s->metric) || !any_usable(f)) continue;
-            known_metrics(f->tables, s->metric, &known);
+            if (is_theory(f) && !strcmp(s->metric, "time")) continue;
+            sides_known_metrics(f->tables, s->metric, &known);
             err_set(err, ERR_INPUT, "%s has no metric '%.60s'%s", f->name, s->metric, known.data);
             text_free(&known);
             return ERR_INPUT;
         }
     }
     s->better = sides_better(s->new[0].tables, s->metric);
+    if (!strcmp(s->metric, "time")) s->better = BETTER_LOWER;
     if (s->better == BETTER_NONE && s->gate->settings.direction == GATE_AUTO)
         return err_set(err, ERR_INPUT,
                        "'%s' has no better direction: set gate.direction to lower or higher",
@@ -315,8 +323,19 @@ static void add_cell(struct matching *s, const char *cell, const struct matched_
     row.flags = flags.data;
     if (s->sides->n_history) from_history(s, cell, &row);
     if (!(row.between > 0)) sides_from_sittings(s, cell, &row);
-    gate_add(s->gate, &row);
-    if (a.present && b.present && !*s->differ) exact_rows(s, &row);
+    if (a.side.runs && b.side.runs && !(row.between > 0)) s->n_unknown++;
+    const bool comparable = a.present && b.present && !*s->differ;
+    const size_t before = s->gate->n_equal + s->gate->n_rows;
+    /* What ran once, or follows from formulas, has exact numbers and no time. */
+    const bool timeless = comparable && !strcmp(s->metric, "time") && severity(row.state) <= 1 &&
+                          isnan(a.value) && isnan(b.value);
+    if (timeless) exact_rows(s, &row);
+    if (timeless && s->gate->n_equal + s->gate->n_rows > before) {
+        s->n_timeless++;
+    } else {
+        gate_add(s->gate, &row);
+        if (comparable && !timeless) exact_rows(s, &row);
+    }
     text_free(&flags);
     text_free(&name);
     text_free(&why);
@@ -333,6 +352,23 @@ static bool seen_before(const struct matching *s, int side, size_t file, const c
     return false;
 }
 
+static void say_timeless(struct matching *s) {
+    if (s->n_timeless)
+        gate_note(s->gate,
+                  "%zu row%s no times, as formulas have none: their exact numbers are judged, "
+                  "another by --metric NAME",
+                  s->n_timeless, s->n_timeless == 1 ? " has" : "s have");
+}
+
+/* A history or a calibration of another protocol knows other rows. */
+static void say_unknown(struct matching *s) {
+    const bool history = s->sides->n_history > 0;
+    if (!s->n_unknown || (!history && s->n_sittings < SIDES_SITTINGS)) return;
+    gate_note(s->gate, "%zu row%s too few %s for a spread between runs", s->n_unknown,
+              s->n_unknown == 1 ? " is in" : "s are in",
+              history ? "runs of the history" : "sittings of the calibration");
+}
+
 static void add_rows(struct matching *s) {
     const char *where = s->gate->settings.rows;
     size_t there = 0;
@@ -347,9 +383,11 @@ static void add_rows(struct matching *s) {
             }
         }
     }
-    if (!s->gate->n_rows)
-        gate_note(s->gate, "no row has %s; there are %zu: %s, ...", where, there,
-                  label_of(s->old[0].tables, 0));
+    if (s->gate->n_rows || s->n_timeless) return;
+    struct text list = {0};
+    rows_none(s->old[0].tables, (int64_t)there, where, &list);
+    gate_note(s->gate, "%s", list.data);
+    text_free(&list);
 }
 
 static int open_files(struct matching *s, const struct sides_file *from, size_t n,
@@ -401,6 +439,8 @@ int sides_gate(const struct sides *sides, struct gate *g, struct err *err) {
         if (!strcmp(s.metric, "time")) sides_open_sittings(&s);
         sides_compare_facts(&s);
         add_rows(&s);
+        say_unknown(&s);
+        say_timeless(&s);
         gate_judge(g);
         s.sides = sides;
     }

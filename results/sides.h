@@ -8,6 +8,7 @@
 #include "results/gate.h"
 #include "results/table.h"
 
+struct text;
 struct sides_file {
     const char *name; /* as the user gave it */
     struct tables *tables;
@@ -40,6 +41,8 @@ bool sides_comparable(const struct tables *, const struct tables *, const struct
                       const char *const *across, size_t n_across, char *why, size_t size);
 /* Whether a result or the rule above knows the fact, or any that begin with it ("cpu"). */
 bool sides_fact_known(const struct tables *, const struct sides_fact *, const char *name);
+/* "; did you mean 'time'? (it has: time ...)", without the question where nothing is near. */
+void sides_known_metrics(const struct tables *, const char *metric, struct text *);
 /* Which way of a metric is better, as the file declares it; phases by the ends of their names. */
 enum better sides_better(const struct tables *, const char *metric);
 

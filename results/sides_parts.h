@@ -25,7 +25,9 @@ struct matching { /* of the whole comparison */
     size_t n_sittings;
     const char *metric;
     enum better better;
-    char *differ; /* names of facts that differ; "" none */
+    size_t n_unknown;  /* rows that are in too few runs or sittings for a spread between runs */
+    size_t n_timeless; /* rows without a time on either side */
+    char *differ;      /* names of facts that differ; "" none */
 };
 /* Sets `sittings`, and says in notes which are left out and how many there are. */
 void sides_open_sittings(struct matching *);

@@ -190,9 +190,88 @@ def same_code():
                 check(str(meta["same_code"]) in (expected, f"b'{expected}'"), words, meta)
 
 
+REAL = """
+title = "real"
+[workload]
+name = "decode"
+context = 8
+[model]
+shape = "tiny"
+[device]
+kind = "cpu"
+threads = 2
+[measure]
+budget = "60 s"
+[gate]
+rounds = 5
+"""
+
+
+def same_cores():
+    """What ran says how: both sides with the same threads, pinned alike, whichever was started first."""
+    with Folder(text=REAL) as f:
+        code, answer = verdicts(f)
+        check(code in (0, 5), code, answer)
+        with h5py.File(f.h5, "r") as h:
+            effective = texts(h, "points/effective")
+            check(len(effective) == 2 and effective[0] == effective[1] and "threads=2" in effective[0], effective)
+            check("pinning=" in effective[0], effective)
+            check(set(texts(h, "pairs/first")) <= {"a", "b"} and len(column(h, "pairs/round")) >= 4, "rounds")
+
+
+def plans():
+    """--dry-run: both sides' rows, their settings and rounds; nothing is measured, nothing is left."""
+    with Folder(text=TEXT % ("", "")) as f:
+        code, out, err = ab(f, "--a", "device.time=2 ms", "--b", "device.time=3 ms", "--dry-run")
+        said = " ".join(out.split())
+        check(code == 0 and not err, code, err)
+        check("3 rows × 2 sides in turns, 4 to 40 rounds" in said, out)
+        check("side a: device.time=2 ms" in said and "side b: device.time=3 ms" in said, out)
+        check(out.count("seed=1") == 2 and out.count("seed=3") == 2, out)
+        code, out, err = ab(f, "--dry-run", "--set", "gate.rows=device.seed=2")
+        check(code == 0 and "1 row × 2 sides" in out and "seed=1" not in out and out.count("seed=2") == 2, out, err)
+        code, out, err = ab(f, "--dry-run", "--set", "measure.budget=1 s")
+        check(code == 0 and "may be too short for 4 rounds, the least that decide" in " ".join(out.split()), out, err)
+        check(sorted(p.name for p in f.path.iterdir()) == [f.protocol.name], list(f.path.iterdir()))
+
+
+def rows_that_are_not_there():
+    """A key that no row has is a mistake; a value that none has is nothing to judge. Both end before a worker starts."""
+    with Folder(text=TEXT % ("", "")) as f:
+        code, out, err = ab(f, "--set", "gate.rows=device.sed=2")
+        check(code == 2 and "did you mean 'device.seed'?" in err and err.count("\n") <= 3, code, err)
+        code, out, err = ab(f, "--set", "gate.rows=device.seed=9")
+        check(code == 3 and "no row has device.seed=9; there are 3: seed=1, seed=2, seed=3" in err, code, err)
+        check(not f.h5.exists() and not f.journal.exists(), "files")
+
+
+def odd_programs():
+    """Programs that are no bench: a sentence that names them, exit 2, and what they print is no data."""
+    with Folder(text=TEXT % ("", "")) as f:
+        program = f.path / "program"
+        for script, words in (("exit 0", "(it exited with 0): it is no bench"), ("echo garbage; exit 9", "(it exited with 9)"),
+                              ("kill -SEGV $$", "(it was ended by signal 11, "), ("cat", "(it exited with 0)")):
+            program.write_text("#!/bin/sh\n" + script + "\n")
+            program.chmod(0o755)
+            code, out, err = ab(f, "-f", "json", "--a-bin", str(program))
+            check(code == 2 and not out, script, code, out)
+            line = err.splitlines()[-1]
+            check(line.startswith(f"bench: --a-bin {program}: ") and words in line, script, err)
+            check(not f.h5.exists() and not f.journal.exists(), script, "files are left")
+        code, out, err = ab(f, "--a-bin", str(f.path))
+        check(code == 2 and "it is a folder" in err, code, err)
+        f.run("run", str(f.protocol), "-o", str(f.h5), "-q", "--no-plot")
+        code, out, err = f.run("gate", "--baseline", str(f.h5), "--baseline-bin", str(program), "-f", "json")
+        check(code == 2 and not out and f"bench: --baseline-bin {program}: " in err, code, out, err)
+
+
 exact_ratio()
 another_bench()
 same_code()
+same_cores()
+plans()
+rows_that_are_not_there()
+odd_programs()
 worker_gone()
 rounds_and_turns()
 noise_of_each_kind()

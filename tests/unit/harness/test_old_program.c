@@ -99,7 +99,7 @@ static void built_as_it_was(void **state) {
                                "-DCMAKE_C_FLAGS='-g -DX=1' -DCMAKE_PROJECT_INCLUDE=/tmp/evil.cmake "
                                "&& cmake --build build --target bench",
                                "no");
-    assert_int_equal(old_program_find(ts, &p, &err), 0);
+    assert_int_equal(old_program_find(ts, true, &p, &err), 0);
     assert_true(file_exists(p.binary));
     assert_true(said("-DCMAKE_BUILD_TYPE=Release") && said("-DCMAKE_C_FLAGS=-g -DX=1"));
     assert_false(said("-DCMAKE_PROJECT_INCLUDE=/tmp/evil.cmake")); /* what could run things */
@@ -110,7 +110,7 @@ static void built_as_it_was(void **state) {
     free(binary);
     tables_close(&ts);
     ts = result("", "no"); /* of an older result the type is known */
-    assert_int_equal(old_program_find(ts, &p, &err), 0);
+    assert_int_equal(old_program_find(ts, true, &p, &err), 0);
     assert_true(said("-DCMAKE_BUILD_TYPE=Debug"));
     old_program_free(&p);
     tables_close(&ts);
@@ -121,7 +121,7 @@ static void what_would_help(void **state) {
     struct err err = {0};
     struct old_program p;
     struct tables *ts = result("cmake -S . -B build -DBENCH_CUDA=on", "yes");
-    assert_int_equal(old_program_find(ts, &p, &err), ERR_INPUT);
+    assert_int_equal(old_program_find(ts, true, &p, &err), ERR_INPUT);
     assert_non_null(strstr(err.text, "no revision holds"));
     assert_non_null(strstr(err.text, "it was built by cmake -S . -B build -DBENCH_CUDA=on;"));
     tables_close(&ts);
@@ -142,7 +142,7 @@ static void interrupted(void **state) {
         kill(self, SIGINT);
         _exit(0);
     }
-    assert_int_equal(old_program_find(ts, &p, &err), ERR_INTERRUPTED);
+    assert_int_equal(old_program_find(ts, true, &p, &err), ERR_INTERRUPTED);
     waitpid(killer, NULL, 0);
     assert_null(p.binary);
     no_worktree_is_left();

@@ -454,7 +454,7 @@ static void both_sides_need_room(void **state) {
                     (long long)((large ? 0.7 : 0.2) * (double)memory_available("/") / cache));
         struct load l = load_with(text.data, NULL, false);
         if (!l.p) fail_msg("%s%s", l.said, l.err.text);
-        assert_int_equal(protocol_fit_pair(l.p, l.p, false, &err), large ? ERR_INPUT : 0);
+        assert_int_equal(protocol_fit_pair(l.p, l.p, false, false, &err), large ? ERR_INPUT : 0);
         if (large) assert_non_null(strstr(err.text, "together need"));
         close_load(&l);
         text_free(&text);

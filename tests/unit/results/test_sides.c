@@ -238,6 +238,49 @@ static void a_metric_that_nobody_has(void **state) {
     tables_close(&b);
 }
 
+static struct tables *theory(double kv_bytes) {
+    struct tables *ts = result();
+    const int64_t p = synthetic_point(ts, "", "batch=1", 1e9, 2e9);
+    struct table *metrics = tables_get(ts, "metrics"), *summary = tables_get(ts, "summary");
+    int64_t row = table_add(metrics, 1);
+    table_set_text(metrics, row, "name", "kv_bytes");
+    table_set_text(metrics, row, "unit", "byte");
+    table_set_text(metrics, row, "better", "lower");
+    table_set_i64(metrics, row, "exact", 1);
+    table_set_text(tables_get(ts, "points"), p, "basis", "theory");
+    row = table_add(summary, 1);
+    table_set_i64(summary, row, "point", p);
+    table_set_text(summary, row, "metric", "kv_bytes");
+    static const char *const of[] = {"mean", "min", "max"};
+    for (int i = 0; i < 3; i++) table_set_f64(summary, row, of[i], kv_bytes);
+    return ts;
+}
+
+/* Two results of formulas alone have no times: their exact numbers decide. */
+static void theory_has_no_time(void **state) {
+    (void)state;
+    struct err err = {0};
+    for (int more = -1; more <= 1; more++) {
+        struct tables *a = theory(4096), *b = theory(4096 + more);
+        struct sides_file files[2];
+        const struct sides sides = two(files, a, b);
+        const struct gate_settings s = gate_defaults();
+        struct gate *g = gate_create(GATE_STORED, &s, 0);
+        struct text line = {0};
+        assert_int_equal(sides_gate(&sides, g, &err), 0);
+        assert_int_equal(g->n_rows, more ? 1 : 0);
+        assert_int_equal(gate_exit(g), more > 0 ? 1 : 0);
+        noted(g, "1 row has no times, as formulas have none");
+        gate_verdict_line(g, &line);
+        if (!more) assert_non_null(strstr(line.data, "exact numbers equal"));
+        if (more) assert_string_equal(gate_word(&g->rows[0]), more > 0 ? "worse" : "better");
+        text_free(&line);
+        gate_close(&g);
+        tables_close(&a);
+        tables_close(&b);
+    }
+}
+
 static void columns_without_numbers(void **state) {
     (void)state;
     struct tables *ts = usual(1, 1);
@@ -491,7 +534,7 @@ static void an_empty_selection(void **state) {
     struct gate *g = judged(GATE_STORED, two(files, a, b), "workload.batch=77", &err);
     assert_int_equal(g->n_rows, 0);
     assert_int_equal(gate_exit(g), 3);
-    noted(g, "no row has workload.batch=77; there are 2: batch=1, ...");
+    noted(g, "no row has workload.batch=77; there are 2: batch=1, batch=2");
     gate_close(&g);
     tables_close(&a);
     tables_close(&b);
@@ -513,6 +556,7 @@ int main(void) {
         cmocka_unit_test(a_row_that_failed_is_named),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(a_metric_that_nobody_has),
+        cmocka_unit_test(theory_has_no_time),
         cmocka_unit_test(columns_without_numbers),
         cmocka_unit_test(units_that_changed),
         cmocka_unit_test(facts_that_differ),
