@@ -138,13 +138,13 @@ const struct workload workload_training = {
     .help =
         "Question: what does training keep beside the weights, and what do precision, fused "
         "attention and checkpoints change? (seeds E51, E52, E54, E57)\n\n"
-        "Theory: nothing runs; this harness does not train.\n\n"
+        "Theory: nothing runs. `train` measures a step, `fusion` what one op instead of many saves.\n\n"
         "Formulas: static state P (s_w + s_g + 2 s_o + s_master) for AdamW, metadata and temporary "
         "buffers excluded; a residual tensor B T D s, a matrix of scores B n_q T^2 s; a fused "
         "kernel keeps 4 B n_q T bytes of row sums instead and moves Q, K, V and O once. With "
         "checkpoints every K layers the peak is about ceil(n_layers / K) c + K a.\n\n"
-        "Left out: what one layer saves depends on how ops are split; measure it and give it as "
-        "`saved`.\n",
+        "Left out: what one layer saves depends on how ops are split; `train` says what ours do "
+        "(layer_bytes): give it as `saved`.\n",
     .flags = WORK_MODEL | WORK_ONCE,
     .params = params,
     .params_size = sizeof(struct training_params),

@@ -94,6 +94,7 @@ struct cpu {
 
 extern const struct ops cpu_ops;
 extern const struct lab_ops cpu_lab;
+extern const struct lab_train cpu_lab_train; /* lab_train.c */
 extern const struct lab_flash cpu_lab_flash; /* lab_flash.c */
 extern const struct lab_latent cpu_lab_latent;
 extern const struct device_kind device_cpu;

@@ -4,4 +4,8 @@
 
 #include "kernels/cpu/cpu.h"
 
-const struct lab_ops cpu_lab = {.flash = &cpu_lab_flash, .latent = &cpu_lab_latent};
+const struct lab_ops cpu_lab = {
+    .flash = &cpu_lab_flash,
+    .latent = &cpu_lab_latent,
+    .train = &cpu_lab_train,
+};

@@ -4,4 +4,8 @@
 
 #include "kernels/ref/ref.h"
 
-const struct lab_ops ref_lab = {.flash = &ref_lab_flash, .latent = &ref_lab_latent};
+const struct lab_ops ref_lab = {
+    .flash = &ref_lab_flash,
+    .latent = &ref_lab_latent,
+    .train = &ref_lab_train,
+};

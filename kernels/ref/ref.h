@@ -31,6 +31,7 @@ struct ref_weight {
 
 extern const struct ops ref_ops;
 extern const struct lab_ops ref_lab;
+extern const struct lab_train ref_lab_train; /* lab_train.c */
 extern const struct lab_flash ref_lab_flash;
 extern const struct lab_latent ref_lab_latent;
 extern const struct device_kind device_ref;
