@@ -14,6 +14,7 @@
 
 struct lab_flash;
 struct lab_latent;
+struct lab_train;
 
 enum {
     BLOCK_ROWS = 288, /* most rows of x in one piece of a matrix product */

@@ -8,6 +8,7 @@
 
 struct lab_flash;
 struct lab_latent;
+struct lab_train;
 
 enum { REF_MOST_HEAD = 1024 }; /* largest d_h: one head fits on the stack */
 
