@@ -75,10 +75,11 @@ static inline const char *lab_attention_refused(const struct lab_attention *a, b
 }
 
 /* How far results of two of these ops may lie apart, of the largest value of their matrix, where
-   both compute in f32 and no score is beyond `most_score`. Where all terms cancel (the gradients of
-   one key are zero), of a term: the largest of the operands over the keys. With u = 2^-24 each exponential of the
-   tiled backward pass has the relative error u (|L| + |S - L|) from rounding L and the difference,
-   2 u most_score at most beside its own few u; sums of n terms wander by about u sqrt(n) of their
+   both compute in f32 and no score is beyond `most_score`. Where all terms cancel (gradients are
+   zero where one key has all the weight), of a term over the keys: the largest |V| for O, |dO| for
+   dV, |dO| |V| |K| for dQ, |dO| |V| |Q| for dK. With u = 2^-24 each exponential of the tiled
+   backward pass has the relative error u (|L| + |S - L|) from rounding L and the difference, 2 u
+   most_score at most beside its own few u; sums of n terms wander by about u sqrt(n) of their
    largest part sums, which exceed the sums by about sqrt(n) / 8 where terms cancel as random ones
    do, hence 16 u sqrt(n) for scores (d_h) and for values and gradients (queries, keys). */
 static inline double lab_flash_tolerance(const struct lab_attention *a, double most_score) {

@@ -80,9 +80,12 @@ static void flash_compare(struct op_rig *rig, struct op_target *target, const st
                           const char *way, const struct flash_results *got,
                           const struct flash_results *want) {
     const double tolerance = lab_flash_tolerance(&c->a, c->most_score);
+    const double q = largest(c->q, got->n[1]), k = largest(c->k, got->n[2]),
+                 v = largest(c->v, got->n[2]), d_o = largest(c->d_o, got->n[1]);
+    const double terms[OUTPUTS] = {v, d_o * v * k, d_o * v * q, d_o};
     char what[40];
     for (int i = 0; i < OUTPUTS; i++) {
-        const double term = largest(c->d_o, got->n[1]) / c->a.keys;
+        const double term = terms[i] / c->a.keys;
         snprintf(what, sizeof what, "%s %s", way, output_names[i]);
         op_compare(rig, target, what, got->out[i], want->out[i], got->n[i], 0,
                    (float)(tolerance * fmax(largest(want->out[i], want->n[i]), term)));
