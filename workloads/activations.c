@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workload `activations`: a residual stream with outlier dimensions, and what one scale leaves of
  * the others. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,8 +249,8 @@ static void check(const void *params_, const struct model_config *config,
         if (p->counts.v[i]) last = i;
     if (last < 0) problem(problems, "workload.counts", NULL, "there is no dimension");
     if (dims * p->tokens > MOST_VALUES)
-        problem(problems, "workload.tokens", "workload.counts", "%lld values are more than 2^24",
-                (long long)(dims * p->tokens));
+        problem(problems, "workload.tokens", "workload.counts",
+                "%" PRId64 " values are more than 2^24", dims * p->tokens);
     if (p->largest > 0 && last >= 0 && bin_of(p->largest) != last)
         problem(problems, "workload.largest", "workload.counts",
                 "the last bin with dimensions is %g ... %g", edge(last), edge(last + 1));
