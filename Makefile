@@ -4,6 +4,8 @@ all:
 	./bench --build
 check:
 	./test
+seeds:
+	python3 tools/make_seeds.py
 check-seeds:
 	tools/check_seeds.sh
 lint:
@@ -19,4 +21,4 @@ docs:
 	python3 tools/cuda_bounds.py --write
 clean:
 	rm -rf build
-.PHONY: all check check-seeds lint bench gpu-bundle docs clean
+.PHONY: all check seeds check-seeds lint bench gpu-bundle docs clean

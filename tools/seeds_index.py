@@ -22,6 +22,9 @@ beyond the seeds lie one folder above, and stand in the second table. This page 
 from the protocols; a test compares.
 
 `./bench run seeds/NAME` in the root of the repository runs one, `--dry-run` shows its rows; results go to `runs/`.
+`make seeds` runs them all, 20 minutes at most on two cores, and writes one page of them, `runs/seeds.html` (and
+`runs/seeds.md`): question, picture, what was published beside ours, checks. What is whole and of the same build is not
+run again; `python3 tools/make_seeds.py --help` has the rest.
 
 What was published stands beside ours under `published`: exact figures fail the run where they differ, measured ones
 are compared as ratios. Where a table is lost in print, its values are computed anew from the stated formulas: those
