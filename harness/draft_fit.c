@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Refusals before the start: memory that this machine has not, and a budget that no machine could
  * keep. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -216,16 +217,22 @@ enum { LEAST_ROUNDS = 5 };
  * plan shows the rest. */
 static const double host_bandwidth = 400e9, host_flops = 5e12;
 
-static double least_seconds(const struct point *p, const struct plan *plan) {
-    double t = 0, bytes = 0;
-    (void)p;
-    for (int i = 0; i < MAX_PHASES; i++) {
-        bytes = 0;
-        for (int c = 0; c < N_CLASSES; c++) bytes += plan->work[i].bytes[c];
-        double by_bytes = bytes / host_bandwidth, by_flops = plan->work[i].flops / host_flops;
-        t += by_bytes > by_flops ? by_bytes : by_flops;
-    }
-    return t;
+static double least_of(const struct work *work) {
+    double bytes = 0;
+    for (int c = 0; c < N_CLASSES; c++) bytes += work->bytes[c];
+    return fmax(bytes / host_bandwidth, work->flops / host_flops);
+}
+
+/* What an execution waits for at least; on a GPU only what was given in time is known. */
+static double least_wait(const struct point *p) {
+    const double given = (double)p->plan.wait_ns * 1e-9;
+    return in_host_memory(p) ? fmax(given, least_of(&p->plan.wait)) : given;
+}
+
+static double least_seconds(const struct point *p) {
+    double t = 0;
+    for (int i = 0; i < MAX_PHASES; i++) t += least_of(&p->plan.work[i]);
+    return fmax(t, least_wait(p));
 }
 
 /* Executions of a point that one round cannot do without (measurement.md section 1). */
@@ -251,7 +258,7 @@ static void fit_time(struct draft *d) {
     for (size_t i = 0; i < p->n_points; i++) {
         const struct point *point = &p->points[i];
         if (!in_host_memory(point)) continue;
-        double seconds = least_seconds(point, &point->plan);
+        double seconds = least_seconds(point);
         double cost = seconds * least_executions(m, point, seconds);
         sum += point->workload->flags & WORK_ONCE ? cost : rounds * cost;
         if (cost > worst) worst = cost, dearest = point;
@@ -268,7 +275,31 @@ static void fit_time(struct draft *d) {
         format_time(have, sizeof have, (double)m->budget_ns));
 }
 
+/* A visit that waits for its last arrival beyond its own time would be ended in the middle. */
+static void fit_waits(struct draft *d) {
+    const struct protocol *p = d->protocol;
+    const struct setting *s = settings_find(&d->measure, "measure.timeout");
+    char wait[40], most[40];
+    for (size_t i = 0; i < p->n_points; i++) {
+        const struct point *point = &p->points[i];
+        const double seconds = least_wait(point);
+        if (point->device->has & DEV_VIRTUAL_CLOCK ||
+            seconds * 1e9 <= (double)p->measure.timeout_ns)
+            continue;
+        problem_at(d->problems, s ? draft_place(s->origin) : "", NULL,
+                   "%smeasure.timeout: %s%s%s waits for its last arrival at least %s, and a visit "
+                   "may take %s; arrivals nearer to each other, or a longer timeout, would do",
+                   s && !strchr(s->origin, ':') ? "--set " : "", point->case_name,
+                   *point->case_name && *point->label ? " " : "",
+                   *point->label || *point->case_name ? point->label : "the point",
+                   format_time(wait, sizeof wait, seconds * 1e9),
+                   format_time(most, sizeof most, (double)p->measure.timeout_ns));
+        return; /* one is enough */
+    }
+}
+
 void draft_fit(struct draft *d) {
+    fit_waits(d);
     fit_memory(d);
     if (!problems_count(d->problems)) fit_time(d);
 }

@@ -16,8 +16,16 @@
 static const double bandwidth = 15e9, flop_rate = 80e9;
 enum { WARM_TURNS = 5 }; /* untimed executions of a side before its turns */
 
+/* What an execution waits for. */
+static double wait_s(const struct plan *plan) {
+    double bytes = 0;
+    for (int c = 0; c < N_CLASSES; c++) bytes += plan->wait.bytes[c];
+    return fmax((double)plan->wait_ns * 1e-9,
+                fmax(bytes / bandwidth, plan->wait.flops / flop_rate));
+}
+
 static double once_s(const struct plan *plan) {
-    return fmax(plan_flops(plan) / flop_rate, plan_bytes(plan) / bandwidth);
+    return fmax(wait_s(plan), fmax(plan_flops(plan) / flop_rate, plan_bytes(plan) / bandwidth));
 }
 
 static double prepare_s(const struct plan *plan) {
@@ -56,6 +64,32 @@ static void question(const struct protocol *p, struct text *out) {
     text_puts(out, "\n");
 }
 
+/* Arrivals in steps of this machine: only a guess says how long they last. */
+static void say_waits(const struct protocol *p, struct text *out) {
+    char wait[40], most[40];
+    struct text line = {0};
+    for (size_t i = 0; i < p->n_points && !line.len; i++) {
+        const struct point *point = &p->points[i];
+        const double seconds = wait_s(&point->plan);
+        if (point->device->has & DEV_VIRTUAL_CLOCK ||
+            seconds * 1e9 <= (double)p->measure.timeout_ns)
+            continue;
+        text_printf(
+            &line,
+            "%s%s%s may wait for its last arrival about %s (steps at 15 GB/s and 80 "
+            "GFLOP/s), longer than measure.timeout = %s: its visits may end without a number",
+            point->case_name, *point->case_name ? " " : "",
+            *point->label || *point->case_name ? point->label : "the point",
+            format_time(wait, sizeof wait, seconds * 1e9),
+            format_time(most, sizeof most, (double)p->measure.timeout_ns));
+    }
+    if (line.len) {
+        page_wrap(out, 0, line.data);
+        text_puts(out, "\n");
+    }
+    text_free(&line);
+}
+
 void dry_run_head(const struct protocol *p, struct text *out) {
     char seconds[40];
     int64_t rounds = schedule_rounds(p);
@@ -63,6 +97,7 @@ void dry_run_head(const struct protocol *p, struct text *out) {
     snprintf(seconds, sizeof seconds, estimate < 1 ? "in less than a second" : "≈ ");
     if (estimate >= 1) format_time(seconds + strlen(seconds), 30, estimate * 1e9);
     question(p, out);
+    say_waits(p, out);
     text_printf(out, "%zu point%s × %" PRId64 " round%s %s\n", p->n_points,
                 p->n_points == 1 ? "" : "s", rounds, rounds == 1 ? "" : "s", seconds);
 }

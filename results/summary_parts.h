@@ -41,6 +41,7 @@ struct series { /* values of one metric of one point, visit by visit */
     double *visit_mean; /* (n_visits): NAN where a visit gave none */
     int64_t *round;     /* (n_visits) */
     size_t n_visits, visits_cap;
+    size_t distinct; /* of a trace that is served over and over: its requests; 0: no trace */
     bool in_order; /* one value a sample, in time order: lag-1 means something */
 };
 void series_free(struct series *);

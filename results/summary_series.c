@@ -120,7 +120,7 @@ void series_free(struct series *s) {
 }
 
 void series_clear(struct series *s) {
-    s->n = s->n_visits = 0;
+    s->n = s->n_visits = s->distinct = 0;
     s->in_order = false;
 }
 
@@ -274,6 +274,7 @@ static struct stream *stream_of(struct streams *s, int64_t who) {
    first token come with it, at once. So TTFT and all ITL add up to E2E. */
 static void tokens_of_execution(struct streams *all, const struct mark_columns *m, int64_t i,
                                 int64_t end, struct series out[N_TOKEN_METRICS]) {
+    bool trace = false; /* requests came, and were not there from the beginning */
     all->generation++;
     all->used = 0;
     for (; i < end; i++) {
@@ -282,6 +283,7 @@ static void tokens_of_execution(struct streams *all, const struct mark_columns *
         double t = (double)m->t[i];
         if (!m->n[i]) {
             if (!s->tokens) s->arrival = t;
+            trace = true;
             continue;
         }
         int64_t others = m->n[i];
@@ -295,6 +297,8 @@ static void tokens_of_execution(struct streams *all, const struct mark_columns *
         s->tokens += m->n[i];
         s->last = t;
     }
+    for (int k = 0; trace && k < N_TOKEN_METRICS; k++)
+        if (k != TOKEN_ITL && all->used > out[k].distinct) out[k].distinct = all->used;
     for (size_t k = 0; k < all->cap; k++) {
         const struct stream *s = &all->slot[k];
         if (s->generation != all->generation || !s->tokens) continue;
@@ -436,6 +440,8 @@ static void quantiles_set(struct table *t, int64_t row, const struct series *s, 
     } quantiles[] = {{"median", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}};
     double r = lag1 > 0 ? lag1 : 0; /* correlated samples are worth fewer */
     size_t effective = (size_t)((double)s->n * (1 - r) / (1 + r));
+    /* The same requests again tell nothing about rarer ones. */
+    if (s->distinct && effective > s->distinct) effective = s->distinct;
     double *copy = must_alloc(s->n * sizeof *copy), lowest = s->x[0], highest = s->x[0];
     memcpy(copy, s->x, s->n * sizeof *copy);
     for (size_t i = 0; i < s->n; i++) {

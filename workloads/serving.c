@@ -21,7 +21,7 @@ struct serving_params {
     struct traffic_params traffic;
     struct schedule_params schedule;
     struct serving_limits limits;
-    int64_t step;
+    int64_t step, chunk;
     int policy, input;
 };
 struct serving_self {
@@ -53,6 +53,15 @@ static const struct option params[] = {
      .unit = "",
      .help = "static: groups of `slots` that begin and return together, with rows of padding; "
              "continuous: whoever waits takes a free slot before each step."},
+    {.key = "chunk",
+     .type = OPT_INT,
+     OPTION(chunk),
+     .def = "0",
+     .min = 0,
+     .max = 1 << 20,
+     .unit = "tokens",
+     .help = "Of one prompt a step reads so many tokens at most, so that a long one does not make "
+             "those who write wait (chunked prefill); 0: all of it."},
     {.key = "step",
      .type = OPT_TIME,
      OPTION(step),
@@ -81,11 +90,17 @@ static const struct phase phases[] = {{"prefill", "prompt token"},
                                       {0}};
 static const struct mark marks[] = {{"token", ENGINE_DECODE}, {0}};
 
+static struct scheduler_spec course_of(const struct serving_params *p) {
+    struct scheduler_spec spec = schedule_spec(&p->schedule, p->policy);
+    spec.chunk = (int32_t)p->chunk;
+    return spec;
+}
+
 /* The cache's own blocks; one for each slot where it is contiguous. */
 static struct scheduler_spec spec_of(const struct serving_params *p,
                                      const struct model_config *config, const struct request *trace,
                                      int32_t n) {
-    struct scheduler_spec spec = schedule_spec(&p->schedule, p->policy);
+    struct scheduler_spec spec = course_of(p);
     spec.block = config->params.layout == 1 ? (int32_t)config->params.block
                                             : (int32_t)scheduler_most_tokens(trace, n, &spec);
     return spec;
@@ -99,7 +114,7 @@ static void check(const void *params_, const struct model_config *config,
     if (problems_count(problems) > before) return;
     int32_t n;
     struct request *trace = traffic_make(&p->traffic, 0, &n);
-    const struct scheduler_spec spec = schedule_spec(&p->schedule, p->policy);
+    const struct scheduler_spec spec = course_of(p);
     const int64_t rows = scheduler_most_rows(trace, n, &spec, NULL),
                   tokens = scheduler_most_tokens(trace, n, &spec);
     free(trace);
@@ -132,10 +147,13 @@ static int64_t add_step(void *ctx, const struct batch *batch) {
     struct work *work = &c->work[!batch->reading              ? ENGINE_DECODE
                                  : batch->reading == batch->n ? ENGINE_PREFILL
                                                               : ENGINE_MIXED];
-    for (int32_t i = 0; i < batch->n; i++)
-        c->parts[i] = (struct ledger_part){1, batch->runs[i].rows,
-                                           batch->runs[i].begin + batch->runs[i].rows};
-    ledger_step(work, c->config, c->parts, batch->n, batch->n);
+    int out = 0;
+    for (int32_t i = 0; i < batch->n; i++) {
+        const struct run_of_rows *run = &batch->runs[i];
+        c->parts[i] = (struct ledger_part){1, run->rows, run->begin + run->rows};
+        out += !run->partial;
+    }
+    ledger_step(work, c->config, c->parts, batch->n, out);
     work->items += batch->rows;
     return 1;
 }
@@ -146,6 +164,18 @@ static int64_t log_room(const struct request *trace, int32_t n, const struct sch
     const int64_t runs = scheduler_sums(s)->runs;
     scheduler_close(&s);
     return 2 * runs + 1024;
+}
+
+/* Nobody serves the last request before it comes: so many steps of the unit that was given, else
+ * of those that this machine takes with all slots writing, which last a microsecond at least. */
+static void plan_wait(const struct serving_params *p, const struct model_config *config,
+                      int64_t steps, int32_t slots, struct plan *plan) {
+    const int64_t shortest_ns = 1000, unit = p->step ? p->step : shortest_ns;
+    plan->wait_ns = steps < INT64_MAX / unit ? steps * unit : INT64_MAX;
+    if (p->step) return;
+    ledger_decode(&plan->wait, config, slots, 1, 1);
+    plan->wait.flops *= (double)steps;
+    for (int c = 0; c < N_CLASSES; c++) plan->wait.bytes[c] *= (double)steps;
 }
 
 static void plan(const void *params_, const struct model_config *config, struct plan *plan) {
@@ -173,6 +203,7 @@ static void plan(const void *params_, const struct model_config *config, struct 
         engine_host_bytes(config, trace, n, &spec, 2 * scheduler_sums(s)->runs + 1024) +
         n * (int64_t)sizeof(struct request);
     plan->most_marks = engine_most_marks(trace, n);
+    plan_wait(p, config, n ? trace[n - 1].arrival : 0, scheduler_slots(n, &spec), plan);
     plan->peak_bytes = 0;
     plan->binding_type = model_binding(config);
     scheduler_close(&s);
@@ -267,7 +298,7 @@ const struct workload workload_serving = {
         "One execution serves the whole trace in real time. Before each step the scheduler of "
         "`batching` says who runs; attention works on each sequence's own cache, all other products "
         "once on the packed rows of all of them. Prompts are read in the same steps in which others "
-        "write, or in steps of their own (`prefill`).\n\n"
+        "write, or in steps of their own (`prefill`), whole or in pieces of `chunk` tokens.\n\n"
         "Inside the timing: waiting for arrivals, scheduling, building each step's inputs, the "
         "forward pass, the head, greedy selection, reading the ids.\n\n"
         "Outside: drawing the trace, the prompts, the measuring of step costs, the comparison.\n\n"

@@ -48,7 +48,11 @@ struct plan {
     int64_t bytes[N_CLASSES]; /* peak live set on the device, by class: refused before the start if
                                  it cannot fit */
     int64_t host_bytes;       /* memory of the workload itself */
-    int64_t most_marks;       /* run_mark and run_phase calls of one execution, at most */
+    /* What an execution waits for lasts at least so long, and at least as long as such work takes on
+     * the device: arrivals, given in time or in steps of this machine. */
+    int64_t wait_ns;
+    struct work wait;
+    int64_t most_marks; /* run_mark and run_phase calls of one execution, at most */
     /* Device memory that one execution takes beyond what was live before it, by formula; 0: it must
      * not allocate (the loop checks); -1: not promised. */
     int64_t peak_bytes;

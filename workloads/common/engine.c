@@ -111,6 +111,7 @@ static int run_spans(struct engine *e, int32_t n, struct err *err) {
     code = session_run(e->session, e->inputs, 0, err);
     if (code) return code;
     struct step *step = inputs_step(e->inputs, 0);
+    if (!step->n_out) return 0; /* pieces of prompts alone */
     session_select(e->session, step);
     session_next(e->session, step, e->session->ids);
     return 0;
@@ -129,7 +130,8 @@ static void enter(struct engine *e, int *phase, enum engine_phase next) {
 static void log_run(struct engine_log *log, const struct run_of_rows *run, int32_t step,
                     int32_t phase) {
     if (log->n < log->room)
-        log->runs[log->n] = (struct engine_run){run->rows, run->begin + run->rows, step, phase};
+        log->runs[log->n] =
+            (struct engine_run){run->rows, run->begin + run->rows, step, phase, !run->partial};
     log->n++;
 }
 
@@ -157,7 +159,7 @@ static int run_batch(struct engine *e, const struct batch *batch, int32_t step, 
                                     .begin = run->begin,
                                     .rows = run->rows,
                                     .tokens = run->padding ? &e->pad[run->slot] : text,
-                                    .out = 1};
+                                    .out = run->partial ? 0 : 1};
         log_run(&e->log, run, step, phase);
     }
     return run_spans(e, batch->n, err);
@@ -165,19 +167,24 @@ static int run_batch(struct engine *e, const struct batch *batch, int32_t step, 
 
 /* Ids into the texts, and a mark for each that somebody waits for. */
 static void commit(struct engine *e, const struct batch *batch) {
-    for (int32_t i = 0; i < batch->n; i++) {
+    for (int32_t i = 0, out = 0; i < batch->n; i++) {
         const struct run_of_rows *run = &batch->runs[i];
-        e->pad[run->slot] = e->session->ids[i];
+        if (run->partial) continue;
+        const int32_t id = e->session->ids[out++];
+        e->pad[run->slot] = id;
         if (run->padding) continue;
-        e->text[e->text_at[run->request] + run->begin + run->rows] = e->session->ids[i];
+        e->text[e->text_at[run->request] + run->begin + run->rows] = id;
         run_mark(e->run, 0, run->request, 1);
     }
 }
 
 static void keep_last(struct engine *e, const struct batch *batch) {
     e->last = *inputs_step(e->inputs, 0);
-    for (int32_t i = 0; i < batch->n; i++)
-        if (!batch->runs[i].padding) e->last_row[batch->runs[i].request] = i;
+    for (int32_t i = 0, out = 0; i < batch->n; i++) {
+        if (batch->runs[i].partial) continue;
+        if (!batch->runs[i].padding) e->last_row[batch->runs[i].request] = out;
+        out++;
+    }
 }
 
 void engine_execute(struct engine *e) {
@@ -272,14 +279,15 @@ bool engine_work(const struct engine *e, struct work *work) {
     struct ledger_part *parts = must_alloc(sizeof *parts * (size_t)e->session->spec.cache.n_seq);
     const bool whole = log->n <= log->room;
     for (int64_t i = 0, end; whole && i < log->n; i = end) {
-        int n = 0;
+        int n = 0, out = 0;
         int64_t rows = 0;
         for (end = i; end < log->n && log->runs[end].step == log->runs[i].step; end++) {
             parts[n++] = (struct ledger_part){1, log->runs[end].rows, log->runs[end].kv_len};
             rows += log->runs[end].rows;
+            out += log->runs[end].out;
         }
         struct work *sum = &work[log->runs[i].phase];
-        ledger_step(sum, &e->config, parts, n, n);
+        ledger_step(sum, &e->config, parts, n, out);
         sum->items += (double)rows;
     }
     free(parts);

@@ -16,6 +16,7 @@ struct engine_log { /* what was run, for the ledger */
         int32_t rows, kv_len;
         int32_t step; /* by rising number */
         int32_t phase;
+        bool out; /* whether a token came out */
     } * runs;
     int64_t n, room;
 };
@@ -38,7 +39,7 @@ struct engine {
     int32_t *in_slot; /* (slots) the request whose tokens the cache holds, or NEVER */
     int32_t *pad;     /* (slots) what padding feeds */
     struct span *spans;
-    int32_t last_rows, *last_row; /* of the last step: its runs; (n) the row of a request, or -1 */
+    int32_t *last_row; /* (n) which output of the last step is a request's, or -1 */
     struct step last;
     struct engine_log log;
     int64_t end; /* ns, of the last execution */

@@ -21,6 +21,7 @@ int64_t scheduler_most_rows(const struct request *trace, int32_t n,
         const int64_t rows = again ? request_most(&trace[i]) : trace[i].prompt;
         if (rows > most) most = rows;
     }
+    if (spec->chunk > 0 && most > spec->chunk) most = spec->chunk;
     if (of_run) *of_run = most;
     int64_t reading = slots;
     if (spec->prefill_batch > 0 && spec->prefill_batch < slots) reading = spec->prefill_batch;

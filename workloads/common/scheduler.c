@@ -13,6 +13,7 @@ const char *const prefill_words[] = {"together", "apart", NULL};
 struct place {       /* a slot */
     int32_t request; /* NEVER: free */
     int32_t fed;     /* tokens of its text that are resident */
+    int32_t goal;    /* tokens of its text when it was admitted: it reads until they are resident */
     int32_t blocks;  /* held */
     int64_t order;   /* of admission */
 };
@@ -106,17 +107,26 @@ static struct place *free_place(struct scheduler *s) {
     return &s->places[i];
 }
 
+/* Tokens of its text that a request has: those it feeds when it begins, or begins again. */
+static int32_t text_of(const struct scheduler *s, int32_t request) {
+    return s->trace[request].prompt + s->served[request].tokens;
+}
+
 static void admit(struct scheduler *s, int32_t request, int32_t blocks, int64_t now) {
     struct place *p = free_place(s);
-    *p = (struct place){.request = request, .order = s->admissions++};
+    *p = (struct place){.request = request, .goal = text_of(s, request), .order = s->admissions++};
     hold(s, p, blocks);
     s->active++;
     if (s->served[request].admitted == NEVER) s->served[request].admitted = now;
 }
 
-/* Tokens of its text that a request has: those it feeds when it begins, or begins again. */
-static int32_t text_of(const struct scheduler *s, int32_t request) {
-    return s->trace[request].prompt + s->served[request].tokens;
+static bool reads(const struct place *p) { return p->fed < p->goal; }
+
+/* Those that still read their prompts. */
+static int32_t readers(const struct scheduler *s) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->top; i++) n += s->places[i].request != NEVER && reads(&s->places[i]);
+    return n;
 }
 
 static bool finished(const struct scheduler *s, int32_t request) {
@@ -216,14 +226,15 @@ static bool grow(struct scheduler *s) {
         }
         if (!p) break;
         done = p->order;
-        const int32_t need = blocks_of(s, p->fed ? p->fed + 1 : text_of(s, p->request));
+        const int32_t need = blocks_of(s, reads(p) ? p->goal : p->fed + 1);
         if (need > p->blocks && make_room(s, p, need - p->blocks)) hold(s, p, need);
     }
     return s->sums.preempted > before;
 }
 
 static void admit_waiting(struct scheduler *s, int64_t now, int64_t *until) {
-    for (int32_t n = 0; n < s->spec.prefill_batch && s->active < s->spec.slots; n++) {
+    /* Whoever reads in pieces goes on before another begins. */
+    for (int32_t n = readers(s); n < s->spec.prefill_batch && s->active < s->spec.slots; n++) {
         const int32_t r = first_waiting(s, now, until);
         if (r == NEVER) return;
         const int32_t need = blocks_of(s, text_of(s, r));
@@ -237,29 +248,30 @@ static void admit_waiting(struct scheduler *s, int64_t now, int64_t *until) {
 
 static void add_run(struct scheduler *s, int32_t slot, struct batch *b) {
     struct place *p = &s->places[slot];
-    const bool reads = !p->fed, padding = finished(s, p->request);
+    const bool padding = finished(s, p->request);
     struct run_of_rows *run = &s->runs[b->n++];
     *run = (struct run_of_rows){.request = p->request,
                                 .slot = slot,
                                 .begin = p->fed,
-                                .rows = reads ? text_of(s, p->request) : 1,
+                                .rows = reads(p) ? p->goal - p->fed : 1,
                                 .padding = padding};
+    if (s->spec.chunk > 0 && run->rows > s->spec.chunk) {
+        run->rows = s->spec.chunk;
+        run->partial = true;
+    }
     b->rows += run->rows;
-    b->reading += reads;
+    b->reading += reads(p);
     if (run->rows > b->most_rows) b->most_rows = run->rows;
 }
 
 /* Apart: prompts alone while there are any; of a static group in batches. */
 static void fill_batch(struct scheduler *s, struct batch *b) {
-    int32_t reading = 0;
     *b = (struct batch){.runs = s->runs};
-    for (int32_t i = 0; i < s->top; i++)
-        reading += s->places[i].request != NEVER && !s->places[i].fed;
-    const bool only_reading = reading && s->spec.prefill == PREFILL_APART;
+    const bool only_reading = s->spec.prefill == PREFILL_APART && readers(s);
     for (int32_t i = 0; i < s->top; i++) {
         const struct place *p = &s->places[i];
-        if (p->request == NEVER || (only_reading && p->fed)) continue;
-        if (!p->fed && b->reading == s->spec.prefill_batch) continue;
+        if (p->request == NEVER || (only_reading && !reads(p))) continue;
+        if (reads(p) && b->reading == s->spec.prefill_batch) continue;
         add_run(s, i, b);
     }
     s->n_runs = b->n;
@@ -333,8 +345,11 @@ void scheduler_done(struct scheduler *s, int64_t now) {
         const struct run_of_rows *run = &s->runs[i];
         struct served *r = &s->served[run->request];
         s->places[run->slot].fed = run->begin + run->rows;
-        if (run->padding) continue;
-        if (!r->tokens++) r->first = now;
+        if (run->padding || run->partial) continue;
+        if (!r->tokens++)
+            r->first = now;
+        else if (now - r->last > r->longest)
+            r->longest = now - r->last;
         r->last = now;
     }
     count_resident(s);

@@ -30,6 +30,7 @@ struct scheduler_spec {
     int32_t slots;         /* requests in flight at most, at least 1 */
     int32_t prefill_batch; /* prompts of one step at most; 0: as many as there are slots */
     int32_t block;         /* tokens of a block of the cache, at least 1 */
+    int32_t chunk;         /* rows of a prompt that one step reads at most; 0: all that it has */
     int64_t pool;          /* blocks of all requests together; 0: as many as they need */
 };
 
@@ -38,6 +39,7 @@ struct scheduler_spec {
 struct run_of_rows {
     int32_t request, slot, begin, rows;
     bool padding; /* of a request that is finished: what comes out is thrown away */
+    bool partial; /* more of its prompt is read in later steps: nothing comes out */
 };
 struct batch {                      /* one step */
     const struct run_of_rows *runs; /* (n) by rising slot */
@@ -48,6 +50,7 @@ struct batch {                      /* one step */
 enum { NEVER = -1 };
 struct served { /* what became of a request; times in ticks, NEVER where it did not happen */
     int64_t admitted, first, last, returned;
+    int64_t longest;   /* wait between two of its tokens; 0 below two */
     int32_t tokens;    /* written */
     int32_t preempted; /* times that it lost its place, and its cache */
     bool refused;      /* longer than the whole pool: never admitted */

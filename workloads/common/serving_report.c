@@ -30,6 +30,9 @@ const struct metric serving_metrics[] = {
     SERVED("offered_rate", "request/s", BETTER_NONE,
            "Arrivals after the first / the time from the first to the last."),
     SERVED("ttft_service", "ms", BETTER_LOWER, "Mean, from admission to the first token."),
+    SERVED("longest_gap", "ms", BETTER_LOWER,
+           "Longest wait of any request between two of its tokens: what a long prompt does to "
+           "those who write."),
     SERVED("packed_rows", "row", BETTER_NONE, "Rows of all steps, one below the other."),
     SERVED("padded_rows", "row", BETTER_NONE,
            "The same if each step were a rectangle: sequences times the longest."),
@@ -146,6 +149,10 @@ static void report_queues(const struct engine *e, struct values *values) {
     values_set(values, "latency", latency / 1e6);
     values_set(values, "queue_time", queue / 1e6);
     values_set(values, "ttft_service", (ttft - queue) / 1e6);
+    int64_t longest = 0;
+    for (int32_t i = 0; i < e->n; i++)
+        if (served[i].longest > longest) longest = served[i].longest;
+    values_set(values, "longest_gap", (double)longest / 1e6);
 }
 
 static void report_steps(const struct engine *e, struct values *values) {

@@ -64,7 +64,7 @@ static int64_t checked(const struct request *trace, int32_t n, const struct sche
     struct scheduler *s = scheduler_create(trace, n, spec);
     struct batch batch;
     const bool whole = spec->policy == POLICY_STATIC && spec->prefill == PREFILL_TOGETHER;
-    int32_t resident[MOST] = {0};
+    int32_t resident[MOST] = {0}, goal[MOST] = {0}, written[MOST] = {0};
     const int32_t prefill = spec->prefill_batch && !whole ? spec->prefill_batch : MOST;
     int64_t now = 0, until = 0, steps = 0, of_run,
             most_rows = scheduler_most_rows(trace, n, spec, &of_run),
@@ -86,8 +86,18 @@ static int64_t checked(const struct request *trace, int32_t n, const struct sche
             resident[run->request] = run->begin + run->rows;
             assert_true(resident[run->request] <= most_tokens && run->rows <= of_run);
             assert_true(trace[run->request].arrival <= now);
+            /* It reads all that it had when it began, in pieces where these are bounded; then one
+               token a step. */
+            if (!run->begin)
+                goal[run->request] = trace[run->request].prompt + written[run->request];
+            const bool reads = run->begin < goal[run->request];
+            const int32_t left = reads ? goal[run->request] - run->begin : 1;
+            const bool piece = spec->chunk && left > spec->chunk;
+            assert_int_equal(run->rows, piece ? spec->chunk : left);
+            assert_int_equal(run->partial, piece);
+            if (!run->padding && !run->partial) written[run->request]++;
             rows += run->rows;
-            reading += !run->begin;
+            reading += reads;
         }
         assert_int_equal(rows, batch.rows);
         assert_int_equal(reading, batch.reading);
@@ -125,6 +135,7 @@ static void always_ends(void **state) {
             .slots = 1 + (int32_t)random_below(key, 1000, 9),
             .prefill_batch = (int32_t)random_below(key, 1001, 4),
             .block = 1 + (int32_t)random_below(key, 1002, 20),
+            .chunk = k % 3 ? 0 : 1 + (int32_t)random_below(key, 1004, 12),
             .pool = random_below(key, 1003, 40)}; /* 0: no bound; 1: most are refused */
         preempted += checked(trace, n, &spec);
     }
@@ -183,6 +194,42 @@ static void preemption_by_hand(void **state) {
     assert_int_equal(served[1].preempted, 1);
     assert_int_equal(scheduler_sums(s)->preempted, 1);
     assert_int_equal(scheduler_sums(s)->most_blocks, 2); /* after a step */
+    scheduler_close(&s);
+}
+
+/* Chunks by hand: 4 slots, chunks of 4. The first reads 10 tokens in steps 1 to 3 and writes from 3
+   on; the second comes at 1, reads 2 in step 2 and writes beside it. */
+static void chunks_by_hand(void **state) {
+    const struct request trace[2] = {{0, 10, 2}, {1, 2, 4}};
+    const struct scheduler_spec spec = {
+        .policy = POLICY_CONTINUOUS, .slots = 4, .block = 4, .chunk = 4};
+    struct scheduler *s = scheduler_create(trace, 2, &spec);
+    (void)state;
+    assert_int_equal(schedule_simulate(s, one, NULL), 5);
+    const struct served *served = scheduler_served(s);
+    assert_int_equal(served[0].first, 3);
+    assert_int_equal(served[0].returned, 4);
+    assert_int_equal(served[1].first, 2);
+    assert_int_equal(served[1].returned, 5);
+    assert_int_equal(served[1].longest, 1);
+    assert_int_equal(scheduler_sums(s)->rows, 4 + 4 + 2 + 2 + 1 + 1 + 1 + 1);
+    /* Attention sees the same positions, in however many pieces they are read. */
+    assert_int_equal(scheduler_sums(s)->pairs, 11 * 12 / 2 + 5 * 6 / 2);
+    assert_int_equal(scheduler_most_rows(trace, 2, &spec, NULL), 2 * 4);
+    scheduler_close(&s);
+}
+
+/* Where only one prompt is read at a time, a long one in pieces keeps its turn, and whoever waits
+ * is not read before it has ended. */
+static void chunks_keep_their_turn(void **state) {
+    struct request trace[6];
+    for (int i = 0; i < 6; i++) trace[i] = (struct request){0, 9, 1};
+    const struct scheduler_spec spec = {
+        .policy = POLICY_CONTINUOUS, .slots = 3, .prefill_batch = 1, .block = 4, .chunk = 3};
+    struct scheduler *s = scheduler_create(trace, 6, &spec);
+    (void)state;
+    assert_int_equal(schedule_simulate(s, one, NULL), 18);
+    for (int i = 0; i < 6; i++) assert_int_equal(scheduler_served(s)[i].returned, 3 * (i + 1));
     scheduler_close(&s);
 }
 
@@ -315,6 +362,8 @@ int main(void) {
                                        cmocka_unit_test(always_ends),
                                        cmocka_unit_test(edges),
                                        cmocka_unit_test(preemption_by_hand),
+                                       cmocka_unit_test(chunks_by_hand),
+                                       cmocka_unit_test(chunks_keep_their_turn),
                                        cmocka_unit_test(costs_are_interpolated),
                                        cmocka_unit_test(lengths_follow_their_law),
                                        cmocka_unit_test(arrivals_follow_their_process),
