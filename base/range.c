@@ -127,6 +127,16 @@ void range_record(size_t most) {
     recorder->on = true;
 }
 
+bool range_recording(void) { return recorder && recorder->on; }
+
+void range_again(void) {
+    struct recorder *r = recorder;
+    if (!r) return;
+    r->n = r->lost = 0;
+    r->depth = r->unbalanced = 0;
+    r->on = true;
+}
+
 size_t range_recorded(const struct range_event **events, size_t *lost, int *unbalanced) {
     struct recorder *r = recorder;
     if (r) r->on = false;

@@ -35,6 +35,8 @@ struct range_event {                   /* one closed range, in order of closing 
 /* Starts recording into a buffer of `most` events of the calling thread; later ones are counted,
    not kept. The buffer stays until the next range_record; range_record(0) frees it. */
 void range_record(size_t most);
+bool range_recording(void); /* whether the calling thread's ranges are being kept */
+void range_again(void); /* forgets what was recorded and what is open, and goes on in the buffer */
 size_t range_recorded(const struct range_event **, size_t *lost, int *unbalanced); /* and stops */
 
 #endif

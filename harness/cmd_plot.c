@@ -18,7 +18,7 @@ enum { ASCII_WIDTH = 90, ASCII_HEIGHT = 20 };
 /* Kinds of ours that do not suit a result stay refused. */
 static bool is_built_in(const char *kind) {
     static const char *const ours[] = {"knee",   "scaling", "parts",  "roofline",
-                                       "memory", "samples", "history"};
+                                       "memory", "samples", "warmup", "history"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (!strcmp(kind, ours[i])) return true;
     return false;
@@ -97,7 +97,8 @@ static int draw(const struct tables *tables, const struct arguments *a, struct e
 
 static const struct flag flags[] = {
     {"--kind", "-k", "KIND", "What to draw",
-     "knee, scaling, parts, roofline, memory or samples; default: what suits the result", false},
+     "knee, scaling, parts, roofline, memory, samples or warmup; default: what suits the result",
+     false},
     {"--ascii", NULL, NULL, "Output", "with characters, on the terminal", false},
     {"--output", "-o", "STEM", "Output",
      "STEM.svg and STEM.png; default: beside the result, other kinds with -KIND behind its name",
@@ -124,7 +125,7 @@ static int plot_main(int argc, char **argv) {
 const struct command command_plot = {
     .name = "plot",
     .usage = "FILE [--kind KIND] [--ascii] [-o STEM]",
-    .brief = "pictures of a result: knee, scaling, parts, roofline, memory, samples",
+    .brief = "pictures of a result: knee, scaling, parts, roofline, memory, samples, warmup",
     .group = "Look at results",
     .flags = flags,
     .main = plot_main,

@@ -376,6 +376,35 @@ out:
     return rc;
 }
 
+/* Medians over the visits, joined. */
+static int ascii_warmup(const struct tables *ts, int width, int height, struct text *out,
+                        struct err *err) {
+    struct beginning_view v;
+    struct canvas c = {0};
+    struct text title = {0};
+    int rc = beginning_view_read(ts, &v, err);
+    if (rc) goto out;
+    canvas_open(&c, width, height, "execution");
+    text_puts(&title, "time / settled");
+    for (int32_t i = 0; i < v.n_rows; i++) {
+        const struct beginning_row *r = &v.row[i];
+        legend(&title, signs[i], r->label);
+        for (int32_t k = 0; k < r->n; k++) {
+            const double px = axis_place(&v.x, r->at[k]), py = axis_place(&v.y, r->middle[k]);
+            if (k)
+                put_line(&c, axis_place(&v.x, r->at[k - 1]), axis_place(&v.y, r->middle[k - 1]), px,
+                         py);
+            put_point(&c, px, py, signs[i]);
+        }
+    }
+    canvas_write(&c, &v.x, &v.y, title.data, "execution", width, out);
+out:
+    free(c.cell);
+    text_free(&title);
+    beginning_view_free(&v);
+    return rc;
+}
+
 int plot_ascii(const struct tables *ts, const char *kind, int width, int height, struct text *out,
                struct err *err) {
     if (width > 400) width = 400;
@@ -389,5 +418,6 @@ int plot_ascii(const struct tables *ts, const char *kind, int width, int height,
     if (!strcmp(kind, "roofline")) return ascii_roofline(ts, width, height, out, err);
     if (!strcmp(kind, "memory")) return ascii_memory(ts, width, height, out, err);
     if (!strcmp(kind, "samples")) return ascii_samples(ts, width, height, out, err);
+    if (!strcmp(kind, "warmup")) return ascii_warmup(ts, width, height, out, err);
     return err_set(err, ERR_UNSUPPORTED, "there is no plot named '%.60s'", kind);
 }

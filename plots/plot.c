@@ -23,6 +23,7 @@ static const struct {
 } kinds[] = {
     {"knee", script_knee},         {"scaling", script_scaling}, {"parts", script_parts},
     {"roofline", script_roofline}, {"memory", script_memory},   {"samples", script_samples},
+    {"warmup", script_warmup},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -51,6 +52,10 @@ static bool suits(const struct tables *ts, const char *kind, bool knee) {
         ok = table_rows(tables_peek(ts, "memory")) > 0;
     } else if (!strcmp(kind, "samples")) {
         ok = table_rows(tables_peek(ts, "samples")) > 0;
+    } else if (!strcmp(kind, "warmup")) {
+        struct beginning_view v;
+        ok = !beginning_view_read(ts, &v, NULL);
+        beginning_view_free(&v);
     }
     return ok;
 }
@@ -60,6 +65,12 @@ static bool about_memory(const struct tables *ts) {
     int64_t rows = table_rows(tables_peek(ts, "points")), timed = 0;
     for (int64_t i = 0; i < rows; i++) timed += isfinite(rows_metric(ts, i, "time"));
     return 2 * timed < rows;
+}
+
+/* The number of the analysis that asks for such a picture, or -1. */
+static int64_t asked_by(const struct tables *ts, const char *kind) {
+    if (!strcmp(kind, "memory") || !strcmp(kind, "warmup")) return declared_analysis(ts, kind);
+    return curves_analysis(ts, kind);
 }
 
 /* What the protocol asks for goes first, then memory where most rows have no time, then the order
@@ -72,7 +83,7 @@ const char *const *plot_kinds(const struct tables *ts) {
     for (int64_t best = 0; n < N_KINDS;) {
         int which = -1;
         for (int k = 0; k < N_KINDS; k++) {
-            int64_t number = fits[k] && !taken[k] ? curves_analysis(ts, kinds[k].name) : -1;
+            int64_t number = fits[k] && !taken[k] ? asked_by(ts, kinds[k].name) : -1;
             if (number >= 0 && (which < 0 || number < best)) best = number, which = k;
         }
         if (which < 0) break;

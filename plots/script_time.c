@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data of memory.gp (live bytes by class over time) and samples.gp (the run's sequence and its
- * distribution). */
+/* The data of memory.gp (live bytes by class over time), samples.gp (the run's sequence and its
+ * distribution) and warmup.gp (first executions). */
 #include "plots/scripts.h"
 
 #include <math.h>
@@ -189,5 +189,50 @@ int script_samples(const struct tables *ts, struct gnuplot *g, struct text *s, s
 out:
     text_free(&t);
     sequence_free(&v);
+    return rc;
+}
+
+/* ---- warm-up */
+
+static int write_columns(const double *x, const double *y, int32_t n, const char *file,
+                         struct gnuplot *g, struct err *err) {
+    struct text t = {0};
+    text_puts(&t, "execution\tratio\n");
+    for (int32_t i = 0; i < n; i++) text_printf(&t, "%.17g\t%.17g\n", x[i], y[i]);
+    int rc = gnuplot_file(g, file, t.data, t.len, err);
+    text_free(&t);
+    return rc;
+}
+
+int script_warmup(const struct tables *ts, struct gnuplot *g, struct text *s, struct err *err) {
+    struct beginning_view v;
+    struct text t = {0};
+    char name[60], time[40];
+    int rc = beginning_view_read(ts, &v, err);
+    if (rc) goto out;
+    script_number(s, "n", v.n_rows);
+    text_printf(s, "array name[%d]\narray ends[%d]\n", v.n_rows, v.n_rows);
+    for (int32_t i = 0; i < v.n_rows && !rc; i++) {
+        const struct beginning_row *r = &v.row[i];
+        t.len = 0;
+        text_printf(&t, "%.50s%s%s", r->label, *r->label ? ": " : "",
+                    format_time(time, sizeof time, r->level_ms * 1e6));
+        snprintf(name, sizeof name, "name[%d]", i + 1);
+        script_text(s, name, t.data);
+        snprintf(name, sizeof name, "ends[%d]", i + 1);
+        script_number(s, name, r->warmups);
+        snprintf(name, sizeof name, "middle%d.tsv", i + 1);
+        rc = write_columns(r->at, r->middle, r->n, name, g, err);
+        snprintf(name, sizeof name, "all%d.tsv", i + 1);
+        if (!rc) rc = write_columns(r->all_at, r->all, r->n_all, name, g, err);
+    }
+    script_axis(s, "x", "x", &v.x);
+    script_axis(s, "y", "y", &v.y);
+    t.len = 0;
+    if (v.n_left) text_printf(&t, "%d of %d rows", v.n_rows, v.n_rows + v.n_left);
+    script_text(s, "note", t.len ? t.data : "");
+out:
+    text_free(&t);
+    beginning_view_free(&v);
     return rc;
 }

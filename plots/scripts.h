@@ -23,5 +23,6 @@ int script_parts(const struct tables *, struct gnuplot *, struct text *settings,
 int script_roofline(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_memory(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_samples(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
+int script_warmup(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 
 #endif

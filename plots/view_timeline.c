@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "results/rows.h"
 
 enum { MOMENTS_MOST = 4000 };
 
@@ -24,9 +25,26 @@ static int note_class(const char **seen, int n, const char *name) {
     return n;
 }
 
+/* What the protocol asks for is a row that its first analysis `memory` speaks of. */
+static bool asked_for(const struct tables *ts, int64_t visit) {
+    const struct table *visits = tables_peek(ts, "visits"), *points = tables_peek(ts, "points");
+    const int64_t number = declared_analysis(ts, "memory");
+    if (number < 0) return true;
+    const char *only_case = declared_key(ts, number, "case");
+    for (int64_t i = 0; i < table_rows(visits); i++) {
+        const int64_t point = table_int(visits, i, "point");
+        if (table_int(visits, i, "visit") != visit || point < 0 || point >= table_rows(points))
+            continue;
+        return (!*only_case || !strcmp(only_case, table_text(points, point, "case"))) &&
+               rows_match(ts, point, declared_key(ts, number, "where"));
+    }
+    return false;
+}
+
 /* The visit that has most kinds of memory to show, and of those the one whose live set climbs
  * highest; -1 if there is no event. Events of a visit stand together, in order. */
-static int64_t telling_visit(const struct table *log, int64_t *first, int64_t *end) {
+static int64_t telling_visit(const struct tables *ts, int64_t *first, int64_t *end) {
+    const struct table *log = tables_peek(ts, "memory");
     const int64_t *visit = table_see_i64(log, "visit"), *bytes = table_see_i64(log, "bytes");
     int64_t rows = table_rows(log), best = -1;
     double highest = -1;
@@ -42,7 +60,8 @@ static int64_t telling_visit(const struct table *log, int64_t *first, int64_t *e
             peak = fmax(peak, live);
             classes = note_class(seen, classes, table_text(log, i, "class"));
         }
-        if (classes > most || (classes == most && peak > highest)) {
+        if (classes < most || (classes == most && peak <= highest)) continue;
+        if (asked_for(ts, visit[from])) {
             most = classes;
             highest = peak;
             best = visit[from];
@@ -107,7 +126,7 @@ int timeline_read(const struct tables *ts, struct timeline *v, struct err *err) 
     const struct table *log = tables_peek(ts, "memory"), *visits = tables_peek(ts, "visits");
     int64_t first = 0, end = 0;
     *v = (struct timeline){.arena = arena_create(), .row = ""};
-    int64_t visit = telling_visit(log, &first, &end);
+    int64_t visit = telling_visit(ts, &first, &end);
     if (end <= first)
         return err_set(err, ERR_UNSUPPORTED, "no memory plot: no allocation was recorded");
     read_events(log, first, end, v);

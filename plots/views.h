@@ -133,4 +133,21 @@ struct sequence {
 int sequence_read(const struct tables *, struct sequence *, struct err *);
 void sequence_free(struct sequence *);
 
+/* warmup: what a worker's executions took from its first one on, over what they settle at. */
+enum { FIRST_ONES = 1000 }; /* executions shown of each worker */
+struct beginning_view {
+    struct arena *arena;
+    int32_t n_rows, n_left; /* rows shown, rows left out */
+    struct beginning_row {
+        const char *label;
+        double level_ms, warmups; /* means over the visits; warmups: discarded by the loop */
+        int32_t n, n_all;
+        double *at, *middle;    /* (n): number of the execution, from 1; median over the visits */
+        double *all_at, *all;   /* (n_all): each visit's own */
+    } row[ROWS_MOST];
+    struct axis x, y;
+};
+int beginning_view_read(const struct tables *, struct beginning_view *, struct err *);
+void beginning_view_free(struct beginning_view *);
+
 #endif

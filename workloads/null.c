@@ -5,11 +5,12 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/option.h"
+#include "base/range.h"
 #include "kernels/device.h"
 #include "workloads/workload.h"
 
 struct null_params {
-    int64_t marks, spin_ns, touch;
+    int64_t marks, spin_ns, touch, ranges;
 };
 struct null_self {
     struct run *run;
@@ -46,6 +47,16 @@ static const struct option params[] = {
      .max = 0x1p32,
      .unit = "",
      .help = "Bytes of host memory written by one execution, one in 64."},
+    {.key = "ranges",
+     .type = OPT_INT,
+     .flags = OPT_SWEEP | OPT_IDENTITY,
+     .offset = offsetof(struct null_params, ranges),
+     .def = "0",
+     .min = 0,
+     .max = 1e6,
+     .unit = "ranges",
+     .help = "Named ranges (NVTX) opened and closed by one execution: what a pair costs while "
+             "nobody listens."},
     {0},
 };
 static const struct phase phases[] = {{"nothing", "execution"}, {0}};
@@ -84,6 +95,10 @@ static void execute(void *s) {
             while (run_now(self->run) < self->params.spin_ns) continue;
     }
     for (int64_t i = 0; i < self->params.touch; i += 64) self->memory[i]++;
+    for (int64_t i = 0; i < self->params.ranges; i++) {
+        range_push(RANGE_LAYER, "nothing", i);
+        range_pop();
+    }
     for (int64_t i = 0; i < self->params.marks; i++) run_mark(self->run, 0, 0, 1);
 }
 
@@ -97,10 +112,11 @@ const struct workload workload_null = {
     .brief = "nothing at all: what the harness itself costs",
     .help = "Question: what does a sample cost when there is nothing to measure?\n\n"
             "Inside the timing: one call of an empty function; then, if asked for, a busy wait of "
-            "`spin`, one write in every 64 bytes of `touch`, and `marks` marks.\n\n"
+            "`spin`, one write in every 64 bytes of `touch`, `ranges` named ranges and `marks` "
+            "marks.\n\n"
             "Outside: everything else.\n\n"
             "Reading it: the time per execution is the floor under every other workload; the "
-            "difference between two numbers of marks is the price of a mark; with `spin` no "
+            "difference between two numbers of marks or ranges is the price of one; with `spin` no "
             "sample may be shorter than what was asked.\n\n"
             "Ledger: no FLOPs; `touch` bytes. It runs on every device, virtual clocks included.\n",
     .params = params,

@@ -170,6 +170,13 @@ static const struct option params[] = {
      .def = "0",
      .max = 1e12,
      .help = "Cost of starting an op."},
+    {.key = "queued",
+     .type = OPT_FLAG,
+     .flags = OPT_SWEEP | OPT_IDENTITY,
+     .offset = P(queued),
+     .def = "false",
+     .help = "Ops return as soon as they are started, as on a GPU; whoever waits for the device "
+             "waits for their end."},
     {.key = "end_at",
      .type = OPT_INT,
      .flags = OPT_SWEEP | OPT_IDENTITY,
@@ -245,8 +252,18 @@ static void fake_free(struct device *device, void *p, size_t bytes) {
     free(p);
 }
 
-static void fake_copy_bytes(struct device *device, void *to, const void *from, size_t bytes) {
+/* What was queued is done. */
+static void drain(struct fake *fake) {
+    if (fake->now_ns < fake->busy_ns) fake->now_ns = fake->busy_ns;
+}
+
+static void fake_upload(struct device *device, void *to, const void *from, size_t bytes) {
     (void)device;
+    memcpy(to, from, bytes);
+}
+
+static void fake_download(struct device *device, void *to, const void *from, size_t bytes) {
+    drain((struct fake *)device);
     memcpy(to, from, bytes);
 }
 
@@ -334,6 +351,7 @@ static void settle(struct fake *fake) {
 
 static int fake_sync(struct device *device, struct err *err) {
     struct fake *fake = (struct fake *)device;
+    drain(fake);
     if (fake->pending) settle(fake);
     if (!fake->failed.code) return 0;
     int code = err_set(err, fake->failed.code, "%s", fake->failed.text);
@@ -366,8 +384,8 @@ const struct device_kind device_fake = {
     .free = fake_free,
     .pack = fake_pack,
     .unpack = fake_unpack,
-    .upload = fake_copy_bytes,
-    .download = fake_copy_bytes,
+    .upload = fake_upload,
+    .download = fake_download,
     .now = fake_now,
     .evict = fake_evict,
     .sync = fake_sync,

@@ -10,12 +10,13 @@ struct fake_params {
         memory, launch_ns, end_at, seed;
     double noise, round_noise, slow_factor, drift, changed, bandwidth, flops;
     int noise_kind;
-    bool real_time;
+    bool real_time, queued;
 };
 struct fake {
     struct device base;
     struct fake_params params;
     double now_ns; /* the virtual clock */
+    double busy_ns; /* queued: when the last op that was started will be done */
     uint64_t key;  /* of the noise */
     uint64_t n_noise;
     double factor, ar1; /* of this worker; state of the correlated noise */

@@ -5,11 +5,15 @@
 #include "base/random.h"
 #include "kernels/fake/fake.h"
 
-/* The longer of arithmetic and traffic, plus the launch (the roofline as a clock). */
+/* The longer of arithmetic and traffic, plus the launch (the roofline as a clock). Queued, the host
+ * pays for the launch alone, and an op begins when the one before it is done. */
 static void spend(struct device *device, double flops, double bytes) {
     struct fake *fake = (struct fake *)device;
     double a = flops / fake->params.flops, b = bytes / fake->params.bandwidth;
-    fake->now_ns += (a > b ? a : b) * 1e9 + (double)fake->params.launch_ns;
+    const double cost = (a > b ? a : b) * 1e9;
+    fake->now_ns += (double)fake->params.launch_ns + (fake->params.queued ? 0 : cost);
+    if (!fake->params.queued) return;
+    fake->busy_ns = (fake->busy_ns > fake->now_ns ? fake->busy_ns : fake->now_ns) + cost;
 }
 
 static double tensor_bytes(const struct tensor *t) {

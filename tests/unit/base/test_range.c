@@ -50,6 +50,38 @@ static void records_nested_ranges(void **state) {
     assert_null(e);
 }
 
+/* One buffer for many recordings: each begins with nothing open and nothing counted. */
+static void begins_again(void **state) {
+    const struct range_event *e;
+    size_t lost;
+    int unbalanced;
+    (void)state;
+    range_again(); /* there is no buffer: nobody minds */
+    assert_false(range_recording());
+    range_record(2);
+    for (int k = 0; k < 3; k++) {
+        assert_true(range_recording());
+        range_push(RANGE_RUN, "left open", 0);
+        for (int i = 0; i < 5; i++) {
+            range_push(RANGE_STEP, "s", i);
+            range_pop();
+        }
+        range_again();
+        range_pop(); /* of what was open before */
+        range_again();
+        range_push(RANGE_STEP, "kept", k);
+        range_pop();
+        assert_int_equal(range_recorded(&e, &lost, &unbalanced), 1);
+        assert_int_equal(lost, 0);
+        assert_int_equal(unbalanced, 0);
+        assert_int_equal(e[0].payload, k);
+        assert_int_equal(e[0].depth, 0);
+        assert_false(range_recording());
+        range_again();
+    }
+    range_record(0);
+}
+
 static void counts_what_is_lost(void **state) {
     (void)state;
     range_record(2);
@@ -167,13 +199,10 @@ static void costs_little_when_nobody_listens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_nested_ranges),
-        cmocka_unit_test(counts_what_is_lost),
-        cmocka_unit_test(counts_what_does_not_balance),
-        cmocka_unit_test(long_names_are_cut),
-        cmocka_unit_test(each_thread_records_its_own),
-        cmocka_unit_test(says_who_listens),
-        cmocka_unit_test(costs_little_when_nobody_listens),
+        cmocka_unit_test(records_nested_ranges), cmocka_unit_test(begins_again),
+        cmocka_unit_test(counts_what_is_lost),   cmocka_unit_test(counts_what_does_not_balance),
+        cmocka_unit_test(long_names_are_cut),    cmocka_unit_test(each_thread_records_its_own),
+        cmocka_unit_test(says_who_listens),      cmocka_unit_test(costs_little_when_nobody_listens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

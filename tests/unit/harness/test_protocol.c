@@ -162,7 +162,7 @@ static void unknown_keys(void **state) {
         "rounds, sample_probes, samples, seed, stop, timeout, warmup_budget, warmups\n");
     says("[workload]\nname = \"null\"\nmark = 3\n", NULL,
          "t.toml:3:1: unknown key 'mark' in [workload] of null; did you mean 'marks'?\n"
-         "    [workload] of null takes: marks, name, spin, touch\n");
+         "    [workload] of null takes: marks, name, ranges, spin, touch\n");
     says(
         NULLWORK "[mesure]\nrounds = 3\n", NULL,
         "t.toml:5:2: unknown key 'mesure' in a protocol; did you mean 'measure'?\n"

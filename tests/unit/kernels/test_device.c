@@ -185,6 +185,41 @@ static void test_sticky_failure(void **state) {
     device_close(&d);
 }
 
+/* Queued, a call takes its launch, and the work is over when somebody has waited: one op after the
+ * other, whatever the host did meanwhile. */
+static void test_queued_fake(void **state) {
+    (void)state;
+    const struct device_kind *kind = device_kind_find("fake");
+    static const char *const settings[][2] = {
+        {"time", "0 s"}, {"queued", "true"}, {"launch", "5 us"}, {"bandwidth", "1e9"}};
+    void *params = arena_alloc(arena, kind->params_size);
+    struct device *d = NULL;
+    struct err err = {0};
+    unsigned char word = 0;
+    option_defaults(kind->params, params, arena);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(option_parse(option_find(kind->params, settings[i][0]), settings[i][1],
+                                      params, arena, &err),
+                         0);
+    assert_int_equal(device_open(&d, kind, params, &err), 0);
+    float *sink = device_alloc(d, 4, MEM_OTHER, "sink");
+    d->ops->read(d, sink, 100000, sink); /* 100 us at 1 GB/s */
+    assert_int_equal(d->kind->now(d), 5000);
+    d->ops->read(d, sink, 100000, sink); /* begins when the first is done, at 105 us */
+    assert_int_equal(d->kind->now(d), 10000);
+    assert_int_equal(d->kind->sync(d, &err), 0);
+    assert_int_equal(d->kind->now(d), 205000);
+    d->kind->wait(d, 300000); /* the device idles: the next one begins after its launch */
+    d->ops->read(d, sink, 50000, sink);
+    assert_int_equal(d->kind->now(d), 305000);
+    d->kind->download(d, &word, sink, 1); /* waits, as on a GPU */
+    assert_int_equal(d->kind->now(d), 355000);
+    assert_int_equal(d->kind->sync(d, &err), 0);
+    assert_int_equal(d->kind->now(d), 355000);
+    device_free(d, sink);
+    device_close(&d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_records),
@@ -192,6 +227,7 @@ int main(void) {
         cmocka_unit_test(test_transfer_and_clock),
         cmocka_unit_test(test_pack),
         cmocka_unit_test(test_sticky_failure),
+        cmocka_unit_test(test_queued_fake),
     };
     arena = arena_create();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

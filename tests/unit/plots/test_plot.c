@@ -507,6 +507,47 @@ static void a_script_of_ones_own_gets_whole_tables(void **state) {
     tables_close(&ts);
 }
 
+/* Four workers whose first three executions take ten times as long; every other kind is left to
+ * those that are older. */
+static void warm_ups_are_drawn(void **state) {
+    struct tables *ts = everything(4);
+    struct table *w = tables_get(ts, "warmup");
+    struct text t = {0};
+    struct err err = {0};
+    static const char *const parts[] = {"time / what it settles at", "batch=1: ", "execution since",
+                                        NULL};
+    (void)state;
+    for (int visit = 0; visit < 4; visit++)
+        for (int i = 0; i < 20; i++) {
+            const int64_t row = table_add(w, 1);
+            table_set_i64(w, row, "visit", visit);
+            table_set_i64(w, row, "order", i);
+            table_set_i64(w, row, "wall_ns", i < 3 ? 500000000 : 50000000);
+        }
+    synthetic_fact(ts, "analysis.2.kind", "warmup");
+    const char *const *kinds = plot_kinds(ts);
+    assert_string_equal(kinds[2], "warmup"); /* in the order in which they are declared */
+    struct beginning_view v;
+    assert_int_equal(beginning_view_read(ts, &v, &err), 0);
+    assert_int_equal(v.n_rows, 6);
+    assert_true(fabs(v.row[0].middle[2] - 10) < 0.5 && fabs(v.row[0].middle[3] - 1) < 0.05);
+    assert_true(v.row[0].warmups == 20 && v.row[1].warmups == 0 && v.row[0].at[0] == 1);
+    beginning_view_free(&v);
+    for (int width = 30; width <= 110; width += 16)
+        for (int height = 7; height <= 24; height += 5) {
+            t.len = 0;
+            assert_int_equal(plot_ascii(ts, "warmup", width, height, &t, &err), 0);
+            assert_non_null(strstr(t.data, "time / settled"));
+        }
+    text_free(&t);
+    if (have_gnuplot) {
+        if (plot_draw(ts, "warmup", "r.h5", in_folder("warm"), scripts, &err))
+            fail_msg("%s", err.text);
+        assert_picture(in_folder("warm"), parts);
+    }
+    tables_close(&ts);
+}
+
 static void unwritable_place_is_an_error(void **state) {
     (void)state;
     if (!have_gnuplot) skip();
@@ -607,6 +648,7 @@ int main(void) {
         cmocka_unit_test(nothing_to_draw_has_a_reason),
         cmocka_unit_test(gnuplot_may_be_missing_or_broken),
         cmocka_unit_test(a_script_of_ones_own_gets_whole_tables),
+        cmocka_unit_test(warm_ups_are_drawn),
         cmocka_unit_test(unwritable_place_is_an_error),
         cmocka_unit_test(ascii_keeps_its_bounds),
         cmocka_unit_test(ascii_shows_the_curve),
