@@ -113,6 +113,15 @@ void draft_check_keys(struct draft *, const char *place, const char *what, const
 void draft_lists(struct draft *);
 /* Cases and axes to points (draft_expand.c). */
 void draft_expand(struct draft *);
+/* What a key of the case names at this point, or NULL (draft_expand.c). */
+const char *draft_named(const struct draft *, const struct plan_case *, size_t point,
+                        const char *key, const char **origin);
+/* Keeps what was read from a file in the result (draft_expand.c). */
+void draft_remember_file(struct protocol *, const char *path, const char *text);
+/* A point's facts with those of its model.file, where it has one; *shape: the name of a shape that is
+   to be found, or NULL. false: told why not (draft_model.c). */
+bool draft_model_facts(struct draft *, const struct plan_case *, size_t point, struct facts *,
+                       const char **shape, const char **shape_origin);
 /* Memory and time that cannot be had are refused before the start (draft_fit.c). */
 void draft_fit(struct draft *);
 

@@ -78,7 +78,7 @@ static void unknown_file(struct draft *d, enum data_file kind, const char *name,
     text_free(&list);
 }
 
-static void remember_file(struct protocol *p, const char *path, const char *text) {
+void draft_remember_file(struct protocol *p, const char *path, const char *text) {
     void *made = arena_alloc(p->arena, (p->n_files + 1) * sizeof *p->files);
     if (p->n_files) memcpy(made, p->files, p->n_files * sizeof *p->files);
     p->files = made;
@@ -148,7 +148,7 @@ static const struct settings *data_settings(struct draft *d, enum data_file kind
         free(text);
         return NULL;
     }
-    remember_file(d->protocol, file, arena_textn(d->arena, text, len));
+    draft_remember_file(d->protocol, file, arena_textn(d->arena, text, len));
     free(text);
     (kind == DATA_SHAPE ? shape_settings : sheet_settings)(d, shape, file, entries, n);
     shape->found = true;
@@ -183,9 +183,8 @@ static const struct axis_value *swept_value(const struct draft *d, const struct 
     return NULL;
 }
 
-/* What a key of the case names at this point, or NULL. */
-static const char *named_by(const struct draft *d, const struct plan_case *c, size_t point,
-                            const char *key, const char **origin) {
+const char *draft_named(const struct draft *d, const struct plan_case *c, size_t point,
+                        const char *key, const char **origin) {
     const struct axis_value *v = swept_value(d, c, point, key);
     const char *name = v ? v->text : NULL;
     *origin = v ? v->origin : "";
@@ -200,7 +199,7 @@ static const char *named_by(const struct draft *d, const struct plan_case *c, si
 /* The figures of a data sheet that the workload has keys for; false if the sheet is not there. */
 static bool sheet_facts(struct draft *d, const struct plan_case *c, size_t point,
                         struct facts *facts) {
-    const char *origin, *name = named_by(d, c, point, "workload.sheet", &origin);
+    const char *origin, *name = draft_named(d, c, point, "workload.sheet", &origin);
     if (!name || !*name || !case_option(c, "workload.sheet")) return true;
     const struct settings *sheet = data_settings(d, DATA_SHEET, name, origin);
     for (size_t i = 0; sheet && i < sheet->n; i++)
@@ -210,18 +209,9 @@ static bool sheet_facts(struct draft *d, const struct plan_case *c, size_t point
     return sheet;
 }
 
-/* All that the point is given, the keys of files first; false if such a file is not there. */
-static bool point_facts(struct draft *d, const struct plan_case *c, size_t point,
-                        struct facts *facts) {
-    if (c->workload->flags & WORK_MODEL) {
-        const char *origin, *name = named_by(d, c, point, "model.shape", &origin);
-        const struct settings *shape = name ? data_settings(d, DATA_SHAPE, name, origin) : NULL;
-        if (name && !shape) return false;
-        for (size_t i = 0; shape && i < shape->n; i++)
-            facts_set(facts, shape->items[i].key, shape->items[i].value, "",
-                      shape->items[i].origin);
-    }
-    if (!sheet_facts(d, c, point, facts)) return false;
+/* All that is set for the point, by the case and by its axes. */
+static void set_facts(const struct draft *d, const struct plan_case *c, size_t point,
+                      struct facts *facts) {
     for (size_t i = 0; i < c->n_settings; i++) {
         const struct setting *s = c->settings[i];
         const char *value = s->value;
@@ -235,7 +225,28 @@ static bool point_facts(struct draft *d, const struct plan_case *c, size_t point
             const struct axis_value *v = &key->items[case_digit(d, c, point, i)];
             facts_set(facts, key->key, v->text, "", v->origin);
         }
-    return true;
+}
+
+/* All that the point is given, the keys of files first; false if such a file is not there. */
+static bool point_facts(struct draft *d, const struct plan_case *c, size_t point,
+                        struct facts *facts) {
+    struct facts own = {0};
+    bool good = true;
+    set_facts(d, c, point, &own);
+    if (c->workload->flags & WORK_MODEL) {
+        const char *origin = "", *name = NULL;
+        good = draft_model_facts(d, c, point, &own, &name, &origin);
+        const struct settings *shape =
+            good && name ? data_settings(d, DATA_SHAPE, name, origin) : NULL;
+        good = good && (!name || shape);
+        for (size_t i = 0; shape && i < shape->n; i++)
+            facts_set(facts, shape->items[i].key, shape->items[i].value, "",
+                      shape->items[i].origin);
+    }
+    good = good && sheet_facts(d, c, point, facts);
+    if (good) facts_copy(facts, &own);
+    facts_free(&own);
+    return good;
 }
 
 /* "batch" unless another axis of the case has a key that ends so. */

@@ -120,6 +120,11 @@ const char *const activation_names[] = {"auto", "f32", "f16", "bf16", [ACTIVATIO
 static const enum dtype activation_types[] = {DT_F32, DT_F32, DT_F16, DT_BF16, DT_F32};
 static const enum dtype kv_types[] = {DT_F32, DT_F16, DT_BF16, DT_I8};
 
+/* As weight_format_names, and one more: that index is the list's end in weight_formats. */
+static const char *const type_words[] = {
+    "f32",  "f16",         "bf16",     "int8", "int8-tensor",   "int8-group",
+    "int4", "int4-tensor", "int4-row", "nf4",  MODEL_AS_STORED, NULL};
+
 #define PARAM(field)                                                                               \
     .offset = offsetof(struct model_params, field), .flags = OPT_SWEEP | OPT_IDENTITY
 const struct option model_options[] = {
@@ -128,14 +133,16 @@ const struct option model_options[] = {
      PARAM(shape),
      .def = NULL,
      .unit = "",
-     .help = "Name of a file in protocols/models/, without .toml: `bench list models`."},
+     .help =
+         "Name of a file in protocols/models/, without .toml: `bench list models`; or model.file."},
     {.key = "type",
      .type = OPT_WORD,
      PARAM(type),
      .def = "bf16",
-     .words = weight_format_names,
+     .words = type_words,
      .unit = "",
-     .help = "How the matrices are stored: element type, and where their scales lie."},
+     .help =
+         "How the matrices are stored: element type, and where their scales lie; as_stored: the nearest to what most weights of model.file are stored as."},
     {.key = "kv_type",
      .type = OPT_WORD,
      PARAM(kv_type),
@@ -192,6 +199,22 @@ const struct option model_options[] = {
      .max = 0x1p53,
      .unit = "",
      .help = "Seed of the synthetic weights."},
+    {.key = "file",
+     .type = OPT_TEXT,
+     .offset = offsetof(struct model_params, file),
+     .flags = OPT_SWEEP,
+     .def = "",
+     .unit = "",
+     .help =
+         "Instead of a shape with synthetic weights: a .gguf file, a .safetensors file with config.json beside it, or a folder with these. Decoders of the kinds llama (mistral, smollm) and qwen2; given by --set, it replaces the protocol's shape."},
+    {.key = "digest",
+     .type = OPT_TEXT,
+     .offset = offsetof(struct model_params, digest),
+     .flags = OPT_IDENTITY,
+     .def = "",
+     .unit = "",
+     .help =
+         "Tells files of models apart; filled in from model.file (names, types and shapes of its tensors and 12 KiB of each), and a given one must agree."},
     {0},
 };
 
@@ -214,6 +237,8 @@ const struct weight_format *model_weight_format(const struct model_params *param
     return &weight_formats[params->type];
 }
 
+bool model_from_file(const struct model_params *params) { return params->file && *params->file; }
+
 int model_group(const struct model_params *params) {
     const struct weight_format *format = model_weight_format(params);
     if (format->scale != SCALE_GROUP) return 0;
@@ -235,11 +260,13 @@ void model_check(const struct model_config *config, struct problems *problems) {
         problem(problems, "shape.d_h", "shape.n_q",
                 "%lld heads of %lld are wider than 65536 in all", (long long)s->n_q,
                 (long long)s->d_h);
-    if (p->group && model_weight_format(p)->scale != SCALE_GROUP)
+    if (p->group && model_weight_format(p)->name && model_weight_format(p)->scale != SCALE_GROUP)
         problem(problems, "model.group", "model.type",
                 "%s has no groups: group applies to int8-group, int4 and nf4",
                 model_weight_format(p)->name);
-    if (quant_input_refused(model_weight_format(p)->type, model_input(p), 0))
+    if (!model_weight_format(p)->name)
+        problem(problems, "model.type", NULL, "as_stored is for models of a file: model.file");
+    else if (quant_input_refused(model_weight_format(p)->type, model_input(p), 0))
         problem(
             problems, "model.activation", "model.type",
             "int8 inputs are multiplied with int8 and int4 weights, and those of %s are neither",
@@ -292,7 +319,8 @@ uint64_t model_key(const struct model_config *config) {
     int64_t v[] = {s->n_layers,    s->d_model, s->n_q,        s->n_kv, s->d_h,
                    s->d_ff,        s->vocab,   s->qkv_bias,   s->tied, p->type,
                    model_group(p), p->seed,    model_input(p)};
-    return hash_bytes(v, sizeof v, 1);
+    const uint64_t key = hash_bytes(v, sizeof v, 1);
+    return model_from_file(p) ? hash_bytes(p->digest, strlen(p->digest), key) : key;
 }
 
 uint64_t model_hash(const struct model_config *config) {

@@ -31,12 +31,17 @@ struct model_params {  /* section [model] */
     int activation;    /* index in activation_names: auto, f32, f16, bf16, int8 */
     int64_t group;     /* of int8-group, int4, nf4; 0: 128, or 64 for nf4 (model_group) */
     int64_t seed;      /* of the synthetic weights */
+    const char *file;  /* the model's file; "": synthetic weights. Its shape is in "shape.*" facts */
+    const char *digest; /* of the file (model_file_digest); "": none */
 };
 extern const struct option model_options[];
 extern const char *const kv_type_names[], *const kv_layout_names[], *const activation_names[];
 extern const char *const float_names[]; /* f32, f16, bf16: the first of enum dtype */
 enum dtype model_kv_type(const struct model_params *);
 const struct weight_format *model_weight_format(const struct model_params *);
+/* The word "as_stored" of model.type, which whoever reads the file replaces by a format. */
+#define MODEL_AS_STORED "as_stored"
+bool model_from_file(const struct model_params *);
 int model_group(const struct model_params
                     *); /* weights per scale in effect; 0 where the format has no groups */
 
@@ -85,8 +90,8 @@ uint64_t model_key(const struct model_config *);
 /* Two points compute the same K, V and logits on one device if these agree (model_key, rotation,
  * norm, cache type, window). */
 uint64_t model_hash(const struct model_config *);
-int model_create(struct model **, struct device *, const struct model_config *,
-                 struct err *); /* ERR_MEMORY, ERR_UNSUPPORTED */
+/* ERR_MEMORY, ERR_UNSUPPORTED; of a file: ERR_INPUT too, with what is wrong with it. */
+int model_create(struct model **, struct device *, const struct model_config *, struct err *);
 void model_close(struct model **);
 
 #endif

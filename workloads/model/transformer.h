@@ -22,6 +22,7 @@ struct model {
     struct layer *layers;            /* (n_layers) */
     const float *norm_last;          /* (d_model) */
     float *vectors;                  /* norms and biases, in device memory */
+    struct file_rows *rows;          /* while weights are read from a file; else NULL */
 };
 /* Whether the device has every op that this configuration needs: 0, or ERR_UNSUPPORTED with its
  * reason. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's weights: asked for, generated and packed once on a device. */
+/* A model's weights: asked for, generated or read from a file, and packed once on a device. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "workloads/model/file_rows.h"
 #include "workloads/model/ledger.h"
 #include "workloads/model/synth.h"
 #include "workloads/model/transformer.h"
@@ -50,6 +51,7 @@ static int pack(struct model *model, struct weight **weight, int64_t layer,
     uint64_t seed = (uint64_t)model->config.params.seed;
     struct weight_spec specs[3];
     struct synth_matrix matrices[3];
+    struct file_array arrays[3];
     struct row_source sources[3];
     char names[3][32];
     for (int i = 0; i < n; i++) {
@@ -57,9 +59,6 @@ static int pack(struct model *model, struct weight **weight, int64_t layer,
             snprintf(names[i], sizeof names[i], "%s", parts[i].name);
         else
             snprintf(names[i], sizeof names[i], "layer %d %s", (int)layer, parts[i].name);
-        matrices[i] = layer < 0 ? synth_token_matrix(seed, (uint64_t)parts[i].kind, cols)
-                                : synth_layer_matrix(seed, layer, parts[i].kind, cols);
-        sources[i] = synth_source(&matrices[i]);
         specs[i] = (struct weight_spec){.what = names[i],
                                         .rows = parts[i].rows,
                                         .cols = cols,
@@ -67,8 +66,17 @@ static int pack(struct model *model, struct weight **weight, int64_t layer,
                                         .scale = format->scale,
                                         .group = model_group(&model->config.params),
                                         .input = model_input(&model->config.params)};
+        if (model->rows) {
+            sources[i] =
+                file_rows_source(model->rows, &arrays[i], layer, (int)parts[i].kind, format->type);
+            continue;
+        }
+        matrices[i] = layer < 0 ? synth_token_matrix(seed, (uint64_t)parts[i].kind, cols)
+                                : synth_layer_matrix(seed, layer, parts[i].kind, cols);
+        sources[i] = synth_source(&matrices[i]);
     }
-    return model->device->kind->pack(model->device, weight, specs, n, sources, err);
+    int code = model->device->kind->pack(model->device, weight, specs, n, sources, err);
+    return !code && model->rows ? file_rows_fault(model->rows, err) : code;
 }
 
 static int pack_layer(struct model *model, int64_t l, struct err *err) {
@@ -90,10 +98,22 @@ static int pack_layer(struct model *model, int64_t l, struct err *err) {
     return code;
 }
 
+/* Gains or biases, of a layer or (-1) the last norm's. */
+static float *vector(const struct model *model, int64_t layer, int kind, int64_t n, float *at) {
+    const uint64_t seed = (uint64_t)model->config.params.seed;
+    const uint64_t stream = layer < 0 ? (uint64_t)kind : synth_stream(layer, (enum synth_kind)kind);
+    if (model->rows)
+        file_rows_vector(model->rows, layer, kind, at);
+    else if (layer >= 0 && kind >= SYNTH_BIAS_Q)
+        synth_biases(seed, stream, n, at);
+    else
+        synth_gains(seed, stream, n, at);
+    return at + n;
+}
+
 /* Norms and biases lie in one piece: gains of all layers, the last gain, biases of all layers. */
 static int make_vectors(struct model *model, struct err *err) {
     const struct model_shape *s = &model->config.shape;
-    uint64_t seed = (uint64_t)model->config.params.seed;
     size_t bytes = (size_t)ledger_vector_bytes(s);
     int64_t q = s->n_q * s->d_h, kv = s->n_kv * s->d_h;
     model->vectors = device_alloc(model->device, bytes, MEM_WEIGHT, "norms and biases");
@@ -102,21 +122,17 @@ static int make_vectors(struct model *model, struct err *err) {
     float *host = must_alloc(bytes), *at = host;
     for (int64_t l = 0; l < s->n_layers; l++) {
         model->layers[l].norm_1 = model->vectors + (at - host);
-        synth_gains(seed, synth_stream(l, SYNTH_NORM_1), s->d_model, at);
-        at += s->d_model;
+        at = vector(model, l, SYNTH_NORM_1, s->d_model, at);
         model->layers[l].norm_2 = model->vectors + (at - host);
-        synth_gains(seed, synth_stream(l, SYNTH_NORM_2), s->d_model, at);
-        at += s->d_model;
+        at = vector(model, l, SYNTH_NORM_2, s->d_model, at);
     }
     model->norm_last = model->vectors + (at - host);
-    synth_gains(seed, SYNTH_NORM_LAST, s->d_model, at);
-    at += s->d_model;
+    at = vector(model, -1, SYNTH_NORM_LAST, s->d_model, at);
     for (int64_t l = 0; s->qkv_bias && l < s->n_layers; l++) {
         model->layers[l].bias = model->vectors + (at - host);
-        synth_biases(seed, synth_stream(l, SYNTH_BIAS_Q), q, at);
-        synth_biases(seed, synth_stream(l, SYNTH_BIAS_K), kv, at + q);
-        synth_biases(seed, synth_stream(l, SYNTH_BIAS_V), kv, at + q + kv);
-        at += q + 2 * kv;
+        at = vector(model, l, SYNTH_BIAS_Q, q, at);
+        at = vector(model, l, SYNTH_BIAS_K, kv, at);
+        at = vector(model, l, SYNTH_BIAS_V, kv, at);
     }
     model->device->kind->upload(model->device, model->vectors, host, bytes);
     free(host);
@@ -133,9 +149,11 @@ int model_create(struct model **out, struct device *device, const struct model_c
     model->device = device;
     model->config = *config;
     model->layers = must_alloc(sizeof *model->layers * (size_t)s->n_layers);
-    code = pack(model, &model->embedding, -1,
-                (struct part[]){{(enum synth_kind)SYNTH_EMBEDDING, "embedding", s->vocab}}, 1,
-                s->d_model, err);
+    if (model_from_file(&config->params)) code = file_rows_open(&model->rows, config, err);
+    if (!code)
+        code = pack(model, &model->embedding, -1,
+                    (struct part[]){{(enum synth_kind)SYNTH_EMBEDDING, "embedding", s->vocab}}, 1,
+                    s->d_model, err);
     if (!code && !s->tied)
         code = pack(model, &model->head, -1,
                     (struct part[]){{(enum synth_kind)SYNTH_HEAD, "head", s->vocab}}, 1, s->d_model,
@@ -144,6 +162,8 @@ int model_create(struct model **out, struct device *device, const struct model_c
     for (int64_t l = 0; !code && l < s->n_layers; l++) code = pack_layer(model, l, err);
     if (!code) code = make_vectors(model, err);
     if (!code) code = device->kind->sync(device, err);
+    if (!code && model->rows) code = file_rows_finish(model->rows, err);
+    file_rows_close(&model->rows);
     if (code)
         model_close(&model);
     else

@@ -334,7 +334,7 @@ static void all_in_one_go(void **state) {
         NULL,
         "t.toml:3:9: workload.steps: 0 is outside 1 \xe2\x80\xa6 65536\n"
         "t.toml:6:1: unknown key 'kv_typ' in [model]; did you mean 'kv_type'?\n"
-        "    [model] takes: activation, block, group, kv_type, layout, seed, shape, type, window\n"
+        "    [model] takes: activation, block, digest, file, group, kv_type, layout, seed, shape, type, window\n"
         "t.toml:10:1: shape.n_kv: 3 KV heads do not divide 4 query heads (with shape.n_q, models/tiny.toml:5)\n"
         "t.toml:12:1: unknown key 'round' in [measure]; did you mean 'rounds'?\n"
         "    [measure] takes: budget, cold, disturbed, fresh, max_samples, min_samples, order, precision, "

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of models against an independent program that writes them at test time
+ * (model_file_golden.py): what each type's bytes mean, logits of whole models, broken files. */
+#include "tests/unit/workloads/drive.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "workloads/model/file.h"
+#include "workloads/model/file_shape.h"
+#include "workloads/model/stored.h"
+
+static char folder[] = "/tmp/bench-model-XXXXXX";
+
+static int make_files(void **state) {
+    const char *root = getenv("SOURCE_DIR"), *python = getenv("BENCH_PYTHON");
+    char command[1200];
+    (void)state;
+    if (!python || !*python) {
+        print_message("SKIPPED: python3 with numpy is missing\n");
+        exit(77);
+    }
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command, "%s %s/tests/golden/model_file_golden.py %s", python,
+             root ? root : ".", folder);
+    assert_int_equal(system(command), 0);
+    return 0;
+}
+
+static int remove_files(void **state) {
+    char command[100];
+    (void)state;
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+static const char *in_folder(const char *name) {
+    static char path[2][300];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+    return path[turn];
+}
+
+static char *content(const char *name, size_t *len) {
+    char *data;
+    struct err err = {0};
+    if (file_read(in_folder(name), 1 << 26, &data, len, &err)) fail_msg("%s", err.text);
+    return data;
+}
+
+static struct model_file *open_file(const char *name) {
+    struct model_file *file;
+    struct err err = {0};
+    if (model_file_open(&file, in_folder(name), &err)) fail_msg("%s", err.text);
+    return file;
+}
+
+static void values_are_the_same_bits(void **state) {
+    size_t len, at = 0;
+    char *expected = content("types.values", &len);
+    struct model_file *file = open_file("types.gguf");
+    struct err err = {0};
+    (void)state;
+    for (int type = 0; type < N_STORED; type++) {
+        const struct file_tensor *t = model_file_tensor(file, stored_types[type].name);
+        assert_non_null(t);
+        assert_int_equal(t->stored, type);
+        assert_int_equal(t->rows, 7);
+        float *row = must_alloc((size_t)t->cols * sizeof *row);
+        for (int64_t r = 0; r < t->rows; r++) {
+            assert_int_equal(model_file_row(file, t, r, row, &err), 0);
+            for (int64_t c = 0; c < t->cols; c++, at += 4) {
+                float v;
+                assert_true(at + 4 <= len);
+                memcpy(&v, expected + at, sizeof v);
+                if (v != row[c]) /* -0 is 0 */
+                    fail_msg("%s [%lld][%lld]: %.9g, expected %.9g", stored_types[type].name,
+                             (long long)r, (long long)c, (double)row[c], (double)v);
+            }
+        }
+        free(row);
+    }
+    assert_int_equal(at, len);
+    model_file_close(&file);
+    free(expected);
+}
+
+static struct model_config config_of(const char *name, struct arena *arena) {
+    struct model_config config = drive_config("tiny", arena);
+    struct model_file *file = open_file(name);
+    struct file_shape shape;
+    struct err err = {0};
+    if (model_file_shape(file, arena, &shape, &err)) fail_msg("%s", err.text);
+    config.shape = shape.shape;
+    drive_model(&config, "type", "f32", arena);
+    drive_model(&config, "kv_type", "f32", arena);
+    drive_model(&config, "file", in_folder(name), arena);
+    drive_model(&config, "digest", model_file_digest(file), arena);
+    model_file_close(&file);
+    return config;
+}
+
+/* Logits of every position of one prompt. */
+static void expect_logits(const char *device_name, const char *name, const char *expected_name) {
+    struct arena *arena = arena_create();
+    struct device *device = drive_open(device_name, arena);
+    if (!device) {
+        arena_close(&arena);
+        skip();
+    }
+    struct model_config config = config_of(name, arena);
+    struct model *model = NULL;
+    struct session *s = NULL;
+    struct inputs *inputs = NULL;
+    struct err err = {0};
+    size_t len;
+    char *data = content(expected_name, &len);
+    const int32_t *head = (const int32_t *)(const void *)data, n = head[0], vocab = head[1];
+    const float *expected = (const float *)(const void *)(head + 2 + n);
+    assert_int_equal(len, 4 * (2 + n + n * vocab));
+    assert_int_equal(vocab, config.shape.vocab);
+    if (model_create(&model, device, &config, &err)) fail_msg("%s", err.text);
+    struct session_spec spec = {
+        .cache = {.n_seq = 1, .capacity = n, .most_q = n}, .most_rows = n, .most_out = n};
+    assert_int_equal(session_create(&s, model, &config, &spec, &err), 0);
+    assert_int_equal(inputs_create(&inputs, s, 1, n, n, &err), 0);
+    assert_int_equal(inputs_prompt(inputs, head + 2, n, 0, n, 0, true, &err), 0);
+    inputs_upload(inputs);
+    assert_int_equal(session_run(s, inputs, 0, &err), 0);
+    struct tensor logits = session_logits(s, inputs_step(inputs, 0));
+    assert_int_equal(logits.rows, n);
+    float *got = must_alloc(sizeof *got * (size_t)(n * vocab));
+    device->kind->download(device, got, logits.data, sizeof *got * (size_t)(n * vocab));
+    double largest = 0;
+    for (int32_t i = 0; i < n * vocab; i++) {
+        largest = fmax(largest, fabs((double)expected[i]));
+        if (!(fabs((double)got[i] - (double)expected[i]) < 5e-4))
+            fail_msg("%s on %s, logit %d: %.9g, expected %.9g", name, device_name, i,
+                     (double)got[i], (double)expected[i]);
+    }
+    assert_true(largest > 1); /* they say something */
+    free(got);
+    free(data);
+    inputs_close(&inputs);
+    session_close(&s);
+    model_close(&model);
+    device_close(&device);
+    arena_close(&arena);
+}
+
+static const struct {
+    const char *file, *expected;
+} models[] = {
+    {"llama", "llama.expected"},      {"alone/x.safetensors", "llama.expected"},
+    {"llama.gguf", "llama.expected"}, {"blocks.gguf", "blocks.expected"},
+    {"qwen2.gguf", "qwen2.expected"}, {"qwen2", "qwen2_folder.expected"},
+};
+static void logits_on(const char *device) {
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        expect_logits(device, models[i].file, models[i].expected);
+}
+static void logits_on_ref(void **state) {
+    (void)state;
+    logits_on("ref");
+}
+static void logits_on_cpu(void **state) {
+    (void)state;
+    logits_on("cpu");
+}
+
+/* All carriers of one model have one meaning and digests of their own. */
+static void shapes_are_told(void **state) {
+    struct arena *arena = arena_create();
+    struct file_shape shape;
+    struct err err = {0};
+    (void)state;
+    struct model_file *file = open_file("blocks.gguf");
+    assert_int_equal(model_file_shape(file, arena, &shape, &err), 0);
+    assert_string_equal(shape.shape.name, "blocks");
+    assert_int_equal(shape.shape.n_kv, 2);
+    assert_int_equal(shape.shape.rope_style, ROPE_PAIRS);
+    assert_true(shape.shape.rope_base == 5e5 && !shape.shape.tied && !shape.shape.qkv_bias);
+    assert_string_equal(shape.nearest, "int4");
+    assert_int_equal(shape.group, 32);
+    assert_non_null(strstr(shape.shape.source, "Q5_1"));
+    const struct file_value *tokens = model_file_value(file, "tokenizer.ggml.tokens");
+    assert_int_equal(tokens->kind, FILE_ARRAY);
+    assert_int_equal(tokens->count, 3);
+    char digest[17];
+    snprintf(digest, sizeof digest, "%s", model_file_digest(file));
+    model_file_close(&file);
+    file = open_file("qwen2");
+    assert_int_equal(model_file_shape(file, arena, &shape, &err), 0);
+    assert_true(shape.shape.tied && shape.shape.qkv_bias && shape.window == 0);
+    assert_int_equal(shape.shape.rope_style, ROPE_HALVES);
+    assert_string_not_equal(digest, model_file_digest(file));
+    model_file_close(&file);
+    arena_close(&arena);
+}
+
+/* Calls `each` with the fields of every line of a table. */
+static void each_line(const char *table, void (*each)(char *path, char *name, char *said)) {
+    size_t len;
+    char *lines = content(table, &len), *rest;
+    int n = 0;
+    for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *name = strchr(line, '\t'), *said = strchr(name + 1, '\t');
+        *name++ = *said++ = 0;
+        each(line, name, said);
+        n++;
+    }
+    assert_true(n > 5);
+    free(lines);
+}
+
+static void expect_refused(char *path, char *name, char *said) {
+    struct arena *arena = arena_create();
+    struct model_file *file;
+    struct file_shape shape;
+    struct err err = {0};
+    int code = model_file_open(&file, in_folder(path), &err);
+    if (!code) code = model_file_shape(file, arena, &shape, &err);
+    if (!code) fail_msg("%s (%s) was taken", name, path);
+    if (!err.text[0] || !strstr(err.text, said) || strchr(err.text, '\n'))
+        fail_msg("%s (%s): '%s' does not say '%s'", name, path, err.text, said);
+    model_file_close(&file);
+    arena_close(&arena);
+}
+static void broken_files_are_refused(void **state) {
+    (void)state;
+    each_line("broken.tsv", expect_refused);
+}
+
+/* Creates the model and expects a refusal that says so. */
+static void expect_no_model(const char *device_name, const struct model_config *config,
+                            const char *said, const char *also) {
+    struct arena *arena = arena_create();
+    struct device *device = drive_open(device_name, arena);
+    struct model *model = NULL;
+    struct err err = {0};
+    if (device && !model_create(&model, device, config, &err))
+        fail_msg("a model was made of %s", config->params.file);
+    if (device && (!strstr(err.text, said) || !strstr(err.text, also)))
+        fail_msg("%s: '%s' does not say '%s' and '%s'", config->params.file, err.text, said, also);
+    device_close(&device);
+    arena_close(&arena);
+}
+
+static void expect_bad_value(char *path, char *name, char *said) {
+    struct arena *arena = arena_create();
+    const struct model_config config = config_of(path, arena);
+    expect_no_model("ref", &config, said, name);
+    expect_no_model("cpu", &config, said, name);
+    arena_close(&arena);
+}
+static void bad_values_name_their_tensor(void **state) {
+    (void)state;
+    each_line("values.tsv", expect_bad_value);
+}
+
+/* A row source has no way to fail: the file loses its end between opening and reading. */
+static void a_shrinking_file_is_a_sentence(void **state) {
+    struct arena *arena = arena_create();
+    size_t len;
+    (void)state;
+    char *data = content("llama.gguf", &len);
+    struct err err = {0};
+    assert_int_equal(file_write(in_folder("short.gguf"), data, len, &err), 0);
+    struct model_file *file = open_file("short.gguf");
+    const struct file_tensor *t = model_file_tensor(file, "blk.1.ffn_down.weight");
+    float row[128];
+    assert_int_equal(model_file_row(file, t, 0, row, &err), 0);
+    assert_int_equal(model_file_unchanged(file, &err), 0);
+    assert_int_equal(truncate(in_folder("short.gguf"), t->begin + 1), 0);
+    assert_int_equal(model_file_row(file, t, 0, row, &err), ERR_INPUT);
+    assert_non_null(strstr(err.text, "shrank"));
+    err = (struct err){0};
+    assert_int_equal(model_file_unchanged(file, &err), ERR_INPUT);
+    model_file_close(&file);
+    free(data);
+    arena_close(&arena);
+}
+
+static void another_file_is_no_longer_the_planned_one(void **state) {
+    struct arena *arena = arena_create();
+    struct model_config config = config_of("llama.gguf", arena);
+    (void)state;
+    drive_model(&config, "digest", "0123456789abcdef", arena);
+    expect_no_model("ref", &config, "another file", "0123456789abcdef");
+    config = config_of("llama.gguf", arena);
+    config.shape.d_ff++;
+    expect_no_model("ref", &config, "ffn_gate", "elements");
+    config = config_of("llama.gguf", arena);
+    drive_model(&config, "file", in_folder("not there.gguf"), arena);
+    expect_no_model("ref", &config, "not there.gguf", "No such file");
+    arena_close(&arena);
+}
+
+/* Weights beyond the largest f16 would become infinite; bf16 holds them. */
+static void values_that_a_type_does_not_hold(void **state) {
+    struct arena *arena = arena_create();
+    struct model_config config = config_of("values/large.gguf", arena);
+    (void)state;
+    drive_model(&config, "type", "f16", arena);
+    expect_no_model("cpu", &config, "blk.0.ffn_down.weight", "at most 65520");
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_the_same_bits),
+        cmocka_unit_test(shapes_are_told),
+        cmocka_unit_test(logits_on_ref),
+        cmocka_unit_test(logits_on_cpu),
+        cmocka_unit_test(broken_files_are_refused),
+        cmocka_unit_test(bad_values_name_their_tensor),
+        cmocka_unit_test(values_that_a_type_does_not_hold),
+        cmocka_unit_test(a_shrinking_file_is_a_sentence),
+        cmocka_unit_test(another_file_is_no_longer_the_planned_one),
+    };
+    return cmocka_run_group_tests(tests, make_files, remove_files);
+}
