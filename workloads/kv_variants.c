@@ -83,15 +83,17 @@ static const struct option params[] = {
 };
 static const struct phase phases[] = {{"decode", "token"}, {0}};
 static const struct metric metrics[] = {
+    {"kv_bytes_per_token", "byte",
+     "kv_bytes over batch and length, by formula: with a window it falls as the length grows.",
+     BETTER_LOWER, true},
+    {"kv_token_allocated", "byte",
+     "kv_bytes_allocated over batch and length: what the allocator gave a token (R16).",
+     BETTER_LOWER, true},
     {"kv_bytes", "byte",
      "Caches of all layers and sequences by formula, scales of int8 apart (E09, E16-E18).",
      BETTER_LOWER, true},
     {"kv_bytes_allocated", "byte", "What the allocator gave for them (R16): must be equal.",
      BETTER_LOWER, true},
-    {"kv_bytes_per_token", "byte",
-     "kv_bytes over batch and length: with a window it falls as the length grows.", BETTER_LOWER,
-     true},
-    {"kv_token_allocated", "byte", "The same of kv_bytes_allocated.", BETTER_LOWER, true},
     {"token_elements", "",
      "kv_bytes_allocated in elements of model.kv_type, over tokens and layers: 2 n_kv d_h, or "
      "latent + rotary, or less.",
@@ -275,6 +277,7 @@ static int witness(void *s, struct witness *w, struct err *err) {
                                 w, err);
     } else {
         w->contract = CONTRACT_CLOSE;
+        w->identical = false; /* nothing says so */
         w->compared = 2 * self->config.shape.d_h;
         w->hash = w->plain_hash = hash;
     }
