@@ -4,6 +4,7 @@
  * with or without fused multiply-adds. */
 #include "workloads/model/stored.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -63,10 +64,12 @@ static void decode_q8_0(const uint8_t *p, int64_t n, float *out) {
 static void decode_q2_k(const uint8_t *p, int64_t n, float *out) {
     for (; n > 0; n--, p += 84, out += 256) {
         const float d = half(p + 80), dmin = half(p + 82);
-        for (int i = 0; i < 256; i++) {
-            const uint8_t scale = p[i / 16];
-            const int code = p[16 + i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
-            out[i] = d * (float)(scale & 15) * (float)code - dmin * (float)(scale >> 4);
+        for (int g = 0; g < 16; g++) {
+            const uint8_t *codes = p + 16 + g / 8 * 32 + g % 2 * 16;
+            const float scale = d * (float)(p[g] & 15), min = dmin * (float)(p[g] >> 4);
+            const int shift = g / 2 % 4 * 2;
+            for (int i = 0; i < 16; i++)
+                out[16 * g + i] = scale * (float)(codes[i] >> shift & 3) - min;
         }
     }
 }
@@ -76,13 +79,15 @@ static void decode_q3_k(const uint8_t *p, int64_t n, float *out) {
     for (; n > 0; n--, p += 110, out += 256) {
         const uint8_t *s = p + 96;
         const float d = half(p + 108);
-        for (int i = 0; i < 256; i++) {
-            const int j = i / 16;
-            const int low = j < 8 ? s[j] & 15 : s[j - 8] >> 4;
-            const int scale = (low | (s[8 + j % 4] >> (j / 4 * 2) & 3) << 4) - 32;
-            const int code = p[32 + i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
-            const int third = p[i % 32] >> (i / 32) & 1;
-            out[i] = d * (float)scale * (float)(code - (third ? 0 : 4));
+        for (int g = 0; g < 16; g++) {
+            const uint8_t *codes = p + 32 + g / 8 * 32 + g % 2 * 16, *third = p + g % 2 * 16;
+            const int low = g < 8 ? s[g] & 15 : s[g - 8] >> 4;
+            const int high = s[8 + g % 4] >> (g / 4 * 2) & 3;
+            const float scale = d * (float)((low | high << 4) - 32);
+            const int shift = g / 2 % 4 * 2, bit = g / 2;
+            for (int i = 0; i < 16; i++)
+                out[16 * g + i] =
+                    scale * (float)((codes[i] >> shift & 3) + (third[i] >> bit & 1) * 4 - 4);
         }
     }
 }
@@ -100,14 +105,19 @@ static void scale_min(const uint8_t *s, int j, int *scale, int *min) {
 
 /* d, dmin, 12 bytes of scales, for Q5_K 32 of fifth bits, 128 of nibbles. */
 static void blocks_45(const uint8_t *p, int64_t n, int bytes, float *out) {
-    const int codes = bytes - 128;
+    const bool five = bytes == 176;
     for (; n > 0; n--, p += bytes, out += 256) {
         const float d = half(p), dmin = half(p + 2);
-        for (int i = 0; i < 256; i++) {
-            int scale, min, code = p[codes + i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4) & 15;
-            scale_min(p + 4, i / 32, &scale, &min);
-            if (codes > 16) code |= (p[16 + i % 32] >> (i / 32) & 1) << 4;
-            out[i] = d * (float)scale * (float)code - dmin * (float)min;
+        for (int g = 0; g < 8; g++) {
+            const uint8_t *codes = p + bytes - 128 + g / 2 * 32, *fifth = p + 16;
+            const int shift = g % 2 * 4;
+            int scale, min;
+            scale_min(p + 4, g, &scale, &min);
+            const float times = d * (float)scale, less = dmin * (float)min;
+            for (int i = 0; i < 32; i++) {
+                const int high = five ? (fifth[i] >> g & 1) << 4 : 0;
+                out[32 * g + i] = times * (float)((codes[i] >> shift & 15) | high) - less;
+            }
         }
     }
 }
@@ -118,12 +128,16 @@ static void decode_q5_k(const uint8_t *p, int64_t n, float *out) { blocks_45(p, 
 static void decode_q6_k(const uint8_t *p, int64_t n, float *out) {
     for (; n > 0; n--, p += 210, out += 256) {
         const float d = half(p + 208);
-        for (int i = 0; i < 256; i++) {
-            const int half_block = i / 128, quarter = i / 32 % 4;
-            const int low =
-                p[half_block * 64 + quarter % 2 * 32 + i % 32] >> (quarter / 2 * 4) & 15;
-            const int high = p[128 + half_block * 32 + i % 32] >> (quarter * 2) & 3;
-            out[i] = d * (float)(int8_t)p[192 + i / 16] * (float)((low | high << 4) - 32);
+        for (int g = 0; g < 16; g++) {
+            const int quarter = g / 2 % 4, at = g % 2 * 16;
+            const uint8_t *low = p + g / 8 * 64 + quarter % 2 * 32 + at;
+            const uint8_t *high = p + 128 + g / 8 * 32 + at;
+            const float scale = d * (float)(int8_t)p[192 + g];
+            const int low_shift = quarter / 2 * 4, high_shift = quarter * 2;
+            for (int i = 0; i < 16; i++) {
+                const int code = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
+                out[16 * g + i] = scale * (float)(code - 32);
+            }
         }
     }
 }
