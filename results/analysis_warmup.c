@@ -3,6 +3,7 @@
  * discarded before a mean stands still (seed E59, rule R05). */
 #include "results/analysis.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +102,7 @@ static void after(struct tables *ts, const char *only_case, const struct warmup_
         if (settled) text_printf(&t, "; expected: settled within %s %%", NUM(100 * p->tolerance));
         if (inside) text_puts(&t, "; expected: one-off cost inside still");
     } else {
-        text_printf(&t, "not computed: no visit has %lld executions",
-                    (long long)(discard + p->window));
+        text_printf(&t, "not computed: no visit has %" PRId64 " executions", discard + p->window);
     }
     found(ts, only_case, label, what.data, &s,
           settled  ? within(&s, p->tolerance)
