@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A metric against a swept key: points with 95 % intervals, and the fitted power law over the range where it holds; below it,
-# where the protocol declares one, another metric of the same rows.
+# where the protocol declares one, another metric of the same rows. What stands beside a curve is a broken line of its colour.
 known(v) = v == v
 law(g, x) = known(exponent[g]) && x >= 0.999 * from[g] ? prefactor[g] * x**exponent[g] : NaN
 law_below(g, x) = known(exponent_below[g]) && x >= 0.999 * from_below[g] ? prefactor_below[g] * x**exponent_below[g] : NaN
@@ -16,10 +16,16 @@ do for [m = 1:n_marks] {
 set key top left Left reverse
 if (n_marks > 0) { set key top right Right noreverse; set tmargin at screen 0.845 }
 if (n == 1 && strlen(words[1]) == 0) { unset key }
-plot for [g = 1:n] law(g, x) with lines ls g lw 1.1 notitle, \
-     for [g = 1:n] sprintf('curve%d.tsv', g) using (column('x')):(known(exponent[g]) ? NaN : column('y')) \
-         with lines ls g lw 0.8 notitle, \
-     for [g = 1:n] sprintf('curve%d.tsv', g) using (column('x')):(column('y')):(column('y_lo')):(column('y_hi')) \
+# An empty loop would be gone through once all the same.
+beside = ''
+if (own < n) {
+    beside = "for [g = own+1:n] sprintf('curve%d.tsv', g) using (column('x')):(column('y'))" \
+        ." with lines ls int(of[g]) lw 1.1 dt 2 title words[g],"
+}
+plot for [g = 1:own] law(g, x) with lines ls g lw 1.1 notitle, \
+     for [g = 1:own] sprintf('curve%d.tsv', g) using (column('x')):(known(exponent[g]) ? NaN : column('y')) \
+         with lines ls g lw 0.8 notitle, @beside \
+     for [g = 1:own] sprintf('curve%d.tsv', g) using (column('x')):(column('y')):(column('y_lo')):(column('y_hi')) \
          with yerrorbars ls g dt 1 title words[g]
 if (panels == 2) {
     eval unset_page

@@ -133,6 +133,20 @@ out:
     return rc;
 }
 
+/* Curves of their own, of those that are drawn; what stands beside one comes behind all of them. */
+static int32_t own_curves(const struct curves *v) {
+    int32_t n = 0;
+    while (n < v->n && n < CURVES_MOST && !v->curve[n].of) n++;
+    return n;
+}
+
+static void write_beside(const struct curves *v, struct text *s) {
+    const int32_t n = v->n < CURVES_MOST ? v->n : CURVES_MOST;
+    script_number(s, "own", own_curves(v));
+    text_printf(s, "array of[%d]\n", n);
+    for (int32_t i = 0; i < n; i++) element(s, "of", i + 1, v->curve[i].of);
+}
+
 /* The fitted law of each curve, in arrays whose names end in `which`. */
 static void write_laws(const struct curves *v, const char *which, struct text *s) {
     static const char *const arrays[] = {"exponent", "prefactor", "from", "words"};
@@ -166,7 +180,7 @@ static int write_below(const struct tables *ts, struct gnuplot *g, struct text *
     struct curves v = {0};
     struct err none = {0}; /* without numbers there is no second panel */
     const bool drawn = number >= 0 && !curves_read_of(ts, "scaling", number, &v, &none);
-    const int32_t n = v.n < CURVES_MOST ? v.n : CURVES_MOST;
+    const int32_t n = own_curves(&v);
     int rc = 0;
     script_number(s, "panels", drawn ? 2 : 1);
     if (drawn) {
@@ -188,6 +202,7 @@ int script_scaling(const struct tables *ts, struct gnuplot *g, struct text *s, s
     if (!rc) {
         script_axis(s, "y", "y", &v.y);
         write_laws(&v, "", s);
+        write_beside(&v, s);
         rc = write_below(ts, g, s, err);
     }
     curves_free(&v);

@@ -293,6 +293,25 @@ static const char *spaced(struct arena *arena, const char *name) {
     return copy;
 }
 
+/* Another metric of the same rows, which stands beside curve number of - 1. */
+static bool read_beside(const struct tables *ts, const struct rows_group *g, const char *metric,
+                        int32_t of, struct curve *c, struct arena *arena) {
+    *c = (struct curve){.name = "", .of = of};
+    c->exponent = c->prefactor = c->from = c->knee = (double)NAN;
+    if (*metric) read_points(ts, g, metric, false, c, arena);
+    return c->n > 0;
+}
+
+/* The first of them says what they are. */
+static void add_beside(struct curves *v, const struct curve *beside, int32_t n,
+                       const char *metric) {
+    for (int32_t i = 0; i < n; i++) {
+        v->curve[v->n] = beside[i];
+        if (!i) v->curve[v->n].name = spaced(v->arena, metric);
+        v->n++;
+    }
+}
+
 int curves_read(const struct tables *ts, const char *kind, struct curves *v, struct err *err) {
     return curves_read_of(ts, kind, curves_analysis(ts, kind), v, err);
 }
@@ -325,7 +344,10 @@ int curves_read_of(const struct tables *ts, const char *kind, int64_t number, st
     rows_gather(ts, only_case, x, declared_key(ts, number, "by"), &rows);
     const char *unit = rows_unit(ts, y);
     bool rate = rows_is_rate(unit);
-    v->curve = arena_alloc(v->arena, (size_t)(rows.n_groups + 2) * sizeof *v->curve);
+    const char *metric = strcmp(analysis, "curve") ? "" : declared_key(ts, number, "beside");
+    v->curve = arena_alloc(v->arena, (size_t)(2 * rows.n_groups + 2) * sizeof *v->curve);
+    struct curve *beside = arena_alloc(v->arena, (size_t)(rows.n_groups + 1) * sizeof *beside);
+    int32_t n_beside = 0;
     for (int32_t g = 0; g < rows.n_groups; g++) {
         struct curve *c = &v->curve[v->n];
         *c = (struct curve){.name = arena_text(v->arena, rows.groups[g].name)};
@@ -336,7 +358,9 @@ int curves_read_of(const struct tables *ts, const char *kind, int64_t number, st
         c->name = telling_name(ts, &rows.groups[g], v->arena);
         drawn += c->n;
         v->n++;
+        n_beside += read_beside(ts, &rows.groups[g], metric, v->n, &beside[n_beside], v->arena);
     }
+    add_beside(v, beside, n_beside, metric);
     if (rows.n_groups) read_marks(ts, rows.groups[0].point[0], x, v);
     v->x_name = spaced(v->arena, rows_short(x));
     v->y_name = knee ? "throughput" : spaced(v->arena, y);

@@ -27,6 +27,7 @@ int64_t curves_analysis(const struct tables *, const char *kind);
 struct curve {
     const char *name; /* "" if alone */
     int32_t n;
+    int32_t of; /* another metric of curve number of - 1, drawn beside it; 0: a curve of its own */
     double *x, *y, *lo, *hi; /* (n) the metric; the interval is y where a row has none */
     double *t, *t_lo, *t_hi; /* (n) knee only: time of a step, in t_unit */
     /* knee: t = max(level, c0 + c1 x); scaling: y = prefactor x^exponent from `from` on; NAN: not

@@ -10,7 +10,7 @@
 #include "results/rows.h"
 
 struct curve_params {
-    const char *x, *y, *by;
+    const char *x, *y, *by, *beside;
 };
 
 #define NUM(v) rows_number((char[32]){0}, v, 4)
@@ -54,6 +54,8 @@ static const struct option options[] = {
     {"y", NULL, OPT_TEXT, 0, offsetof(struct curve_params, y), "time", 0, 0, NULL, "", "metric"},
     {"by", NULL, OPT_TEXT, 0, offsetof(struct curve_params, by), "", 0, 0, NULL, "",
      "keys whose values tell curves apart; empty: every other swept key"},
+    {"beside", NULL, OPT_TEXT, 0, offsetof(struct curve_params, beside), "", 0, 0, NULL, "",
+     "a second metric of the same unit, a broken line beside each curve: what was predicted"},
     {0},
 };
 

@@ -260,12 +260,17 @@ static void add_tokens(struct group *g, int priority) {
     add_metric(g, "itl", "itl", priority, false);
 }
 
-/* Whether requests come and go: then what each of them saw is what is asked for. */
-static bool serves(const struct phase_names *p) {
+static bool has_phase(const struct phase_names *p, const char *name) {
     for (int i = 0; i < p->n; i++)
-        if (!strcmp(p->name[i], "wait")) return true;
+        if (!strcmp(p->name[i], name)) return true;
     return false;
 }
+
+/* Whether requests come and go: then what each of them saw is what is asked for. */
+static bool serves(const struct phase_names *p) { return has_phase(p, "wait"); }
+
+/* Or a plain way stands beside another in each execution: then what the workload reports is. */
+static bool reports(const struct phase_names *p) { return serves(p) || has_phase(p, "plain"); }
 
 /* Whether any row spent its time in more than one phase; else a phase is the whole time again. */
 static bool rows_with_several(const struct group *g, const struct phase_names *p) {
@@ -336,7 +341,7 @@ static void add_times(struct group *g, bool one_number) {
     for (int i = 0; i < phases.n; i++) {
         snprintf(name, sizeof name, "%.80s_rate", phases.name[i]);
         snprintf(head, sizeof head, "%.80s", rates > 1 ? phases.name[i] : "");
-        if (add_metric(g, name, head, serves(&phases) ? PRIORITY_PHASE : PRIORITY_RATE, false))
+        if (add_metric(g, name, head, reports(&phases) ? PRIORITY_PHASE : PRIORITY_RATE, false))
             last = phases.name[i];
     }
     if (!strcmp(g->workload, "ceiling")) return;
@@ -356,9 +361,9 @@ static void add_values(struct group *g, bool alone) {
     const struct table *t = tables_peek(g->ts, "metrics");
     struct phase_names phases;
     phases_of(g, &phases);
-    int priority = alone             ? PRIORITY_VALUE_ALONE
-                   : serves(&phases) ? PRIORITY_WITNESS - 1
-                                     : PRIORITY_VALUE;
+    int priority = alone              ? PRIORITY_VALUE_ALONE
+                   : reports(&phases) ? PRIORITY_WITNESS - 1
+                                      : PRIORITY_VALUE;
     for (int64_t i = 0; i < table_rows(t); i++) {
         if (strcmp(table_text(t, i, "workload"), g->workload)) continue;
         const char *name = table_text(t, i, "name");

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workload `decode`: one token for each of `batch` sequences that hold `context` tokens. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/option.h"
+#include "workloads/common/contexts.h"
 #include "workloads/common/decoding.h"
-#include "workloads/common/plain.h"
 #include "workloads/model/ledger.h"
 #include "workloads/workload.h"
-
-enum { MOST_CHUNK = 256 }; /* rows of a step while contexts are filled */
 
 struct decode_params {
     int64_t batch, context, steps;
@@ -60,10 +53,6 @@ static const struct metric metrics[] = {
     {0},
 };
 
-static int32_t chunk_of(const struct decode_params *p) {
-    return p->context < MOST_CHUNK ? (int32_t)p->context : MOST_CHUNK;
-}
-
 static void check(const void *params_, const struct model_config *config,
                   struct problems *problems) {
     const struct decode_params *p = params_;
@@ -74,77 +63,23 @@ static void check(const void *params_, const struct model_config *config,
 static void plan(const void *params_, const struct model_config *config, struct plan *plan) {
     const struct decode_params *p = params_;
     struct session_spec spec = decoding_spec(p->batch, p->context, p->steps),
-                        alone = decoding_alone(p->context, p->steps, chunk_of(p));
-    int64_t filling[N_CLASSES] = {0};
+                        alone = decoding_alone(p->context, p->steps, context_chunk(p->context));
     ledger_decode(&plan->work[0], config, p->batch, p->context, p->steps);
     plan->work[0].items = (double)(p->batch * p->steps);
     struct work one = {0}; /* sequence: its context, and decoding it alone */
-    ledger_prompt(&one, config, 1, 0, p->context, chunk_of(p), false);
+    ledger_prompt(&one, config, 1, 0, p->context, context_chunk(p->context), false);
     ledger_decode(&one, config, 1, p->context, p->steps);
     ledger_add(&plan->prepare, &one, (double)p->batch);
     int64_t scales = 0;
     plan->bytes[MEM_WEIGHT] += model_weight_bytes(config, &scales);
     plan->bytes[MEM_SCALE] += scales;
     session_bytes(config, &spec, plan->bytes);
-    session_bytes(config, &alone, filling);
-    filling[MEM_STATE] += inputs_bytes(1, 1, chunk_of(p), 1);
-    for (int c = 0; c < N_CLASSES; c++)
-        plan->bytes[c] += filling[c]; /* lives beside the session while contexts are filled */
     plan->host_bytes = (int64_t)sizeof(int32_t) * p->batch * (p->steps + 1) +
-                       cache_host_bytes(config, &spec.cache) + filling[MEM_KV] + filling[MEM_SCALE];
+                       cache_host_bytes(config, &spec.cache) +
+                       contexts_bytes(config, &alone, plan->bytes);
     plan->most_marks = p->batch * p->steps;
     plan->peak_bytes = 0;
     plan->binding_type = model_binding(config);
-}
-
-/* Pushes the context of one sequence through a session of its own and keeps its KV in `to`. */
-static int fill_context(struct decoding *d, struct session *alone, int32_t seq, int32_t chunk,
-                        void *to, struct err *err) {
-    struct inputs *inputs = NULL;
-    int32_t *tokens = must_alloc(sizeof *tokens * (size_t)d->context), n = 0;
-    tokens_fill(&d->stream, seq, 0, d->context, tokens);
-    session_set_length(alone, 0, 0);
-    int code = inputs_create(&inputs, alone, 1, chunk, 1, err);
-    for (int32_t at = 0; !code && at < d->context; at += n) {
-        n = d->context - at < chunk ? d->context - at : chunk;
-        struct span span = {.seq = 0, .begin = at, .rows = n, .tokens = tokens + at};
-        inputs_clear(inputs);
-        code = inputs_add(inputs, &span, 1, err);
-        if (code) break;
-        inputs_upload(inputs);
-        code = session_run(alone, inputs, 0, err);
-    }
-    if (!code) code = d->model->device->kind->sync(d->model->device, err);
-    if (!code) cache_save(alone->cache, 0, d->context, to);
-    inputs_close(&inputs);
-    free(tokens);
-    return code;
-}
-
-static int load_contexts(struct decoding *d, int32_t chunk, struct err *err) {
-    const size_t bytes = cache_saved_bytes(d->session->cache, d->context);
-    struct session *alone = NULL;
-    int code = 0;
-    for (int32_t s = 0; !code && s < d->batch; s++) {
-        char key[120];
-        bool ready;
-        void *own;
-        snprintf(key, sizeof key,
-                 "context %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %" PRId32 " %" PRId32,
-                 model_hash(&d->config), d->device_hash, tokens_key(&d->stream), d->context, s);
-        void *piece = plain_piece(d->run, key, bytes, &ready, &own);
-        if (!ready && !alone) {
-            struct session_spec spec = decoding_alone(d->context, d->steps, chunk);
-            code = session_create(&alone, d->model, &d->config, &spec, err);
-        }
-        if (!code && !ready) code = fill_context(d, alone, s, chunk, piece, err);
-        if (!code && !ready && !own) run_snapshot_ready(d->run, key);
-        if (!code) code = cache_load(d->session->cache, s, d->context, piece, err);
-        free(own);
-    }
-    session_close(&alone);
-    /* Filling may have told the device other bounds than the session's. */
-    return code ? code : session_plan(d->session, err);
 }
 
 static void reset(void *s) { decoding_reset(&((struct decode_self *)s)->decoding); }
@@ -163,7 +98,12 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
         .steps = (int32_t)p->steps,
         .name = "decode"};
     int code = decoding_open(&self->decoding, err);
-    return code ? code : load_contexts(&self->decoding, chunk_of(p), err);
+    if (code) return code;
+    const struct decoding *d = &self->decoding;
+    return contexts_load(
+        &(struct contexts){run, d->session, &d->stream, d->device_hash, d->context,
+                           decoding_alone(p->context, p->steps, context_chunk(p->context))},
+        err);
 }
 
 static void execute(void *s) {

@@ -73,6 +73,9 @@ static const struct metric metrics[] = {
     {"forward_passes", "", "Drafts and the verification: gamma + 1.", BETTER_LOWER, true},
     {"break_even", "", "Acceptance at which the speed-up is 1; 1: it cannot win.", BETTER_LOWER,
      true},
+    {"break_even_cost", "",
+     "Draft cost at which it is 1: (tokens_per_pass - 1) / gamma; none without drafts.",
+     BETTER_HIGHER, true},
     {"best_draft", "token", "Draft length up to 32 with the highest speed-up; 0: do not speculate.",
      BETTER_NONE, true},
     {"best_speedup", "", "The speed-up with that length.", BETTER_HIGHER, true},
@@ -117,6 +120,7 @@ static void compute(const void *params_, const struct model_config *config, stru
     values_set(v, "speedup", speculation_speedup(p->acceptance, p->draft, p->cost));
     values_set(v, "forward_passes", (double)p->draft + 1);
     values_set(v, "break_even", speculation_break_even(p->draft, p->cost));
+    values_set(v, "break_even_cost", speculation_cost(p->acceptance, p->draft, 1));
     values_set(v, "best_draft", (double)best);
     values_set(v, "best_speedup", speculation_speedup(p->acceptance, best, p->cost));
     if (p->passes) draw(p, tokens, v);

@@ -79,6 +79,10 @@ double speculation_speedup(double alpha, int64_t gamma, double cost) {
     return speculation_tokens(alpha, gamma) / ((double)gamma * cost + 1);
 }
 
+double speculation_cost(double alpha, int64_t gamma, double speedup) {
+    return gamma ? (speculation_tokens(alpha, gamma) / speedup - 1) / (double)gamma : (double)NAN;
+}
+
 double speculation_break_even(int64_t gamma, double cost) {
     double low = 0, high = 1; /* the speed-up grows with alpha */
     if (speculation_speedup(high, gamma, cost) < 1) return 1;

@@ -66,6 +66,8 @@ double checkpoint_best(double layers, double entry, double saved);
 double speculation_tokens(double alpha, int64_t gamma);
 /* E45: tokens of a pass over its cost in steps of the target, gamma c + 1. */
 double speculation_speedup(double alpha, int64_t gamma, double cost);
+/* The draft cost at which that is `speedup`: (tokens / speedup - 1) / gamma; NAN without drafts. */
+double speculation_cost(double alpha, int64_t gamma, double speedup);
 /* The acceptance at which speculation neither wins nor loses; 1 if it cannot win (gamma c >=
  * gamma). */
 double speculation_break_even(int64_t gamma, double cost);

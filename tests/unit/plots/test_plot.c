@@ -227,6 +227,38 @@ static void speedups_are_drawn(void **state) {
     tables_close(&ts);
 }
 
+/* A second metric of the same rows: behind the curves, each with the one that it belongs to. */
+static void what_was_predicted_stands_beside(void **state) {
+    (void)state;
+    struct tables *ts = tables_create();
+    struct curves v;
+    struct err err = {0};
+    for (int k = 0; k < 6; k++) {
+        char label[40];
+        const int kind = k / 3, x = 1 << k % 3;
+        snprintf(label, sizeof label, "kind=%d n=%d", kind, x);
+        int64_t p = synthetic_point(ts, "", label, 0, 0);
+        synthetic_key(ts, p, "workload.n", x);
+        synthetic_key(ts, p, "workload.kind", kind);
+        synthetic_rounds(ts, p, 5, 10.0 * x, 0.001, 7);
+        if (kind) table_set_f64(tables_get(ts, "points"), p, "peak_bytes", 100.0 * x);
+    }
+    synthetic_fact(ts, "analysis.0.kind", "curve");
+    synthetic_fact(ts, "analysis.0.x", "workload.n");
+    synthetic_fact(ts, "analysis.0.beside", "peak_bytes");
+    finish(ts);
+    if (curves_read(ts, "scaling", &v, &err)) fail_msg("%s", err.text);
+    assert_int_equal(v.n, 3); /* only one of the two has it */
+    assert_int_equal(v.curve[0].of + v.curve[1].of, 0);
+    assert_string_equal(v.curve[1].name, "kind 1");
+    assert_int_equal(v.curve[2].of, 2);
+    assert_int_equal(v.curve[2].n, 3);
+    assert_string_equal(v.curve[2].name, "peak bytes");
+    assert_true(v.curve[2].y[2] == 400);
+    curves_free(&v);
+    tables_close(&ts);
+}
+
 static struct tables *divided(void) {
     static const char *const names[] = {"embed", "qkv", "attention", "mlp", "select"};
     static const double shares[] = {0.004, 0.2, 0.3, 0.49, 0.006};
@@ -640,6 +672,7 @@ int main(void) {
         cmocka_unit_test(ceilings_show_their_levels),
         cmocka_unit_test(levels_are_marked),
         cmocka_unit_test(speedups_are_drawn),
+        cmocka_unit_test(what_was_predicted_stands_beside),
         cmocka_unit_test(parts_are_stacked),
         cmocka_unit_test(memory_shows_the_telling_visit),
         cmocka_unit_test(every_kind_is_drawn),

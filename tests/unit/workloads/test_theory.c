@@ -203,6 +203,8 @@ static void edges(void **state) {
     assert_true(serving_users_within(&s, 1e9) == 3); /* no more than fit */
     assert_true(speculation_tokens(0, 5) == 1 && speculation_tokens(1, 5) == 6);
     assert_true(speculation_tokens(0.5, 0) == 1 && speculation_speedup(0.5, 0, 9) == 1);
+    assert_true(isnan(speculation_cost(0.5, 0, 1)) && speculation_cost(1, 4, 1) == 1);
+    assert_true(fabs(speculation_cost(0.9, 8, speculation_speedup(0.9, 8, 0.1)) - 0.1) < 1e-15);
     assert_true(speculation_break_even(4, 2) == 1); /* a draft dearer than the target */
     assert_true(speculation_break_even(4, 0) < 1e-9 && speculation_best(0, 0.1, 32) == 0);
     assert_true(checkpoint_best(1, 1, 1) == 1 && checkpoint_peak(5, 2, 10, 1) == 32);

@@ -95,10 +95,19 @@ static void each_workload_everywhere(void **state) {
                  {"ranges", "prompt=2 tokens=1 listen=records"},
                  {"serving", "requests=7 output=4 most=9 slots=3 prefill=apart prefill_batch=2"},
                  {"serving", "requests=5 output=4 most=9 slots=2 arrival=poisson step=10us"},
+<<<<<<< HEAD
                  {"kv_variants", "length=9"},
                  {"kv_variants", "variant=mqa length=9 batch=2"},
                  {"kv_variants", "variant=window length=9 window=4 local_layers=1"},
                  {"kv_variants", "variant=shared length=5"},
+=======
+                 {"speculative", "prompt=5 tokens=7 gamma=3 draft_type=int8"},
+                 {"speculative", "prompt=5 tokens=7 gamma=3 batch=2 draft_layers=1"},
+                 {"speculative", "prompt=5 tokens=7 batch=2 draft=ngram"},
+                 {"speculative", "prompt=1 tokens=9 draft=oracle alpha=0.5"},
+                 {"speculative", "prompt=5 tokens=6 batch=2 temperature=1"},
+                 {"speculative", "prompt=5 tokens=6 draft=ngram temperature=0.5"},
+>>>>>>> 3de3c45 (Workload speculative: drafts by a quantized copy, the target's first layers, lookup or an oracle, verified several positions a pass, against plain decoding in the same executions; E43-E46)
                  {"paging", "requests=20"},
                  {"paging", "requests=20 reserve=power memory=400 longest=400"}};
     (void)state;
@@ -143,6 +152,7 @@ static void each_workload_with_int8_inputs(void **state) {
                  {"gemm", "m=6 matrix=mlp rotate=100kB"},
                  {"gemv", "m=2 matrix=gate_up rotate=100kB"},
                  {"attention", "batch=2 tokens=3 context=11 rotate=1"},
+                 {"speculative", "prompt=5 tokens=7 batch=2 draft_type=int8-group"},
                  {"step", "batch=3 context=9"}};
     (void)state;
     struct model_config config = tiny("f32");
@@ -242,9 +252,11 @@ static void spoiled_results_are_wrong(void **state) {
     } cases[] = {{"generate", "prompt=7 tokens=9"},
                  {"decode", "batch=2 context=9 steps=3"},
                  {"prefill", "tokens=12 batch=2"},
-                 {"serving", "requests=4 prompt=7 output=9 law=fixed slots=2"}};
+                 {"serving", "requests=4 prompt=7 output=9 law=fixed slots=2"},
+                 {"speculative", "prompt=7 tokens=9 draft_type=int8"},
+                 {"speculative", "prompt=7 tokens=9 batch=2 draft_layers=1 temperature=1"}};
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         struct model_config config = tiny("f32");
         struct drive drive;
         struct err err = {0};
@@ -461,6 +473,16 @@ static void checks_refuse(void **state) {
                  {"batching", "lengths=[4,0]"},
                  {"serving", "arrival=given times=[5,4]"},
                  {"serving", "pool=4"},
+                 {"speculative", "draft=oracle"},
+                 {"speculative", "draft=oracle alpha=-0.5"},
+                 {"speculative", "draft=oracle alpha=0.5 temperature=1"},
+                 {"speculative", "alpha=0.5"},
+                 {"speculative", "ngram=2"},
+                 {"speculative", "draft=ngram draft_type=int8"},
+                 {"speculative", "draft=ngram draft_layers=1"},
+                 {"speculative", "draft_layers=3"},
+                 {"speculative", "batch=4096 prompt=1048576"},
+                 {"speculative", "draft=ngram prompt=1048576 tokens=65536 batch=2"},
                  {"sharing", ""},
                  {"paging", "longest=100"},
                  {"paging", "memory=10"},
@@ -496,6 +518,8 @@ static void every_failing_allocation(void **state) {
                  {"gemm", "m=2 matrix=mlp rotate=50kB"},
                  {"attention", "context=4 rotate=1"},
                  {"step", "context=3"},
+                 {"speculative", "prompt=3 tokens=3 draft_type=int4"},
+                 {"speculative", "prompt=1 tokens=3 draft_layers=1 temperature=1"},
                  {"serving", "requests=3 output=2 most=3 slots=2"}};
     (void)state;
     struct device_kind kind = *devices[0]->kind;
