@@ -23,11 +23,11 @@ const struct metric speculating_metrics[] = {
     {"speedup", "",
      "Time of plain decoding over that of drafting and verifying, in the same executions.",
      BETTER_HIGHER, false},
-    {"predicted_speedup", "",
+    {"predicted", "",
      "E / (gamma c + 1) at the measured acceptance, drafts a pass and draft_cost (E45): a pass of "
      "the target costs as much as a step.",
      BETTER_HIGHER, false},
-    {"predicted_with_verify", "",
+    {"explained", "",
      "E / (gamma c + v): the same with the measured verify_cost. What is left of the difference is "
      "that acceptances of neighbours depend on each other.",
      BETTER_HIGHER, false},
@@ -140,8 +140,8 @@ static void report_costs(const struct speculating *s, const struct tally *t, dou
                  expected = t->tested > 0 ? formula_tokens(s, alpha, t->passes) : 1;
     const double paid = drafts > 0 ? drafts * c : 0;
     values_set(v, "speedup", over(times->plain, times->draft + times->verify));
-    values_set(v, "predicted_speedup", expected / (paid + 1));
-    values_set(v, "predicted_with_verify", expected / (paid + verify));
+    values_set(v, "predicted", expected / (paid + 1));
+    values_set(v, "explained", expected / (paid + verify));
     values_set(v, "formula_tokens_per_pass", expected);
     values_set(v, "draft_cost", c);
     values_set(v, "verify_cost", verify);

@@ -92,6 +92,8 @@ static void no_token_changes(void **state) {
         for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++)
             for (int size = 0; size < 2; size++)
                 for (int gamma = 1; gamma <= 8; gamma++) {
+                    const bool plain_loops = d == 0; /* slow: once; batches with two of them */
+                    if (plain_loops ? gamma != 3 : size && gamma % 4 != 3) continue;
                     const char *settings = TEXT("%s gamma=%d %s", sizes[size], gamma, drafts[i]);
                     const struct speculating *s = prepared(&drive, settings);
                     drive_execute(&drive);
@@ -104,9 +106,11 @@ static void no_token_changes(void **state) {
                     uint64_t *first = &hash[size][strstr(drafts[i], "constant") != NULL];
                     if (!*first) *first = w.hash;
                     if (!size) assert_true(w.hash == *first);
-                    drive_execute(&drive);
-                    check_greedy(&drive, s);
-                    assert_true(drive_witness(&drive).hash == w.hash);
+                    if (!plain_loops && gamma == 3) { /* nothing of the first is left */
+                        drive_execute(&drive);
+                        check_greedy(&drive, s);
+                        assert_true(drive_witness(&drive).hash == w.hash);
+                    }
                     drive_dispose(&drive);
                 }
         drive_close_run(&drive);
@@ -149,11 +153,11 @@ static void every_cache(void **state) {
                                             {"layout", "paged"},
                                             {"kv_type", "int8"},
                                             {"kv_type", "f16"}};
-    static const char *const drafts[] = {"draft_type=int4-row", "draft=oracle alpha=0.7"};
+    static const char *const drafts[] = {"draft_layers=1", "draft_type=int4-row"};
     (void)state;
     for (size_t i = 0; i < sizeof caches / sizeof *caches; i++)
         for (int d = 0; d < 2; d++)
-            for (int k = 0; k < 2; k++) {
+            for (int k = 0; k < 1 + d; k++) {
                 struct model_config config = tiny(caches[i][0], caches[i][1]);
                 struct drive drive;
                 if (strcmp(caches[i][0], "layout") == 0) drive_model(&config, "block", "4", arena);
@@ -555,8 +559,8 @@ static void reported(void **state) {
                     {"draft_cost", 0.2},
                     {"verify_cost", 1.3},
                     {"formula_tokens_per_pass", e},
-                    {"predicted_speedup", e / (11 / 4.0 * 0.2 + 1)},
-                    {"predicted_with_verify", e / (11 / 4.0 * 0.2 + 1.3)},
+                    {"predicted", e / (11 / 4.0 * 0.2 + 1)},
+                    {"explained", e / (11 / 4.0 * 0.2 + 1.3)},
                     {"break_even_cost", (e - 1) / (11 / 4.0)},
                     {"speedup", 1000.0 / (220 + 520)}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)

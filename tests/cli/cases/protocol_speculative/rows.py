@@ -2,9 +2,8 @@ import collections
 import csv
 import sys
 
-cases = collections.defaultdict(list)
+cases = collections.defaultdict(set)
 for row in csv.DictReader(sys.stdin):
-    cases[row["case"]].append(row)
+    cases[row["case"]].add((row["point"], row["state"], row["witness"]))
 for name, rows in cases.items():
-    print(f"{name}: {len(rows)} rows, {sorted({r['state'] for r in rows})}, {sorted({r['witness'] for r in rows})}, "
-          f"{len({r['output_hash'] for r in rows})} outputs")
+    print(f"{name}: {len(rows)} rows,", *sorted({" ".join(r[1:]) for r in rows}))
