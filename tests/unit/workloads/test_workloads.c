@@ -95,19 +95,16 @@ static void each_workload_everywhere(void **state) {
                  {"ranges", "prompt=2 tokens=1 listen=records"},
                  {"serving", "requests=7 output=4 most=9 slots=3 prefill=apart prefill_batch=2"},
                  {"serving", "requests=5 output=4 most=9 slots=2 arrival=poisson step=10us"},
-<<<<<<< HEAD
                  {"kv_variants", "length=9"},
                  {"kv_variants", "variant=mqa length=9 batch=2"},
                  {"kv_variants", "variant=window length=9 window=4 local_layers=1"},
                  {"kv_variants", "variant=shared length=5"},
-=======
                  {"speculative", "prompt=5 tokens=7 gamma=3 draft_type=int8"},
                  {"speculative", "prompt=5 tokens=7 gamma=3 batch=2 draft_layers=1"},
                  {"speculative", "prompt=5 tokens=7 batch=2 draft=ngram"},
                  {"speculative", "prompt=1 tokens=9 draft=oracle alpha=0.5"},
                  {"speculative", "prompt=5 tokens=6 batch=2 temperature=1"},
                  {"speculative", "prompt=5 tokens=6 draft=ngram temperature=0.5"},
->>>>>>> 3de3c45 (Workload speculative: drafts by a quantized copy, the target's first layers, lookup or an oracle, verified several positions a pass, against plain decoding in the same executions; E43-E46)
                  {"paging", "requests=20"},
                  {"paging", "requests=20 reserve=power memory=400 longest=400"}};
     (void)state;
