@@ -274,7 +274,7 @@ const struct workload workload_ranges = {
         "One execution is one of `generate`: a prompt and `tokens` tokens with the cache. With "
         "nobody listening a pair of calls costs a few ns, and names of parts are not even made; a "
         "tool or the recorder makes every part of every layer a range.\n\n"
-        "Inside and outside of the timing: as of `generate`.\n\n"
+        "Inside the timing: what is inside that of `generate`.\n\n"
         "Phases: prefill, decode. Mark: token.\n\n"
         "Witness: as of `generate`; then one more execution is recorded, and the row is wrong if a "
         "range stays open, is closed twice, or leaves the one around it. phases_by_ranges and "
