@@ -186,7 +186,7 @@ def verdict_of(s):
 
 def notes(s):
     out = []
-    if s.declared and s.budget < s.declared:
+    if s.declared and round(s.budget) < round(s.declared):
         out.append(f"Its budget was cut from {s.declared:.0f} s to {s.budget:.0f} s, so that all ended in time.")
     for row in s.rows:
         if row["state"] != "ok":
