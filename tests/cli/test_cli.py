@@ -18,7 +18,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = os.path.join(HERE, "cases")
 OWN = {"cmd", "stdout", "stderr", "exit"}
-LIMIT_S = 60
+LIMIT_S = 120
 # Tests run side by side: that another one measures is true, and no part of a case.
 ANOTHER = re.compile(r"bench: another bench \(process \d+\) is measuring")
 

@@ -21,7 +21,7 @@ static int make_files(void **state) {
         exit(77);
     }
     assert_non_null(mkdtemp(folder));
-    snprintf(command, sizeof command, "%s %s/tests/golden/model_file_golden.py %s", python,
+    snprintf(command, sizeof command, "%s '%s/tests/golden/model_file_golden.py' %s", python,
              root ? root : ".", folder);
     assert_int_equal(system(command), 0);
     return 0;
