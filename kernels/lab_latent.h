@@ -3,6 +3,10 @@
  * (E17), and the blocks of a paged cache that a row finds most like its queries (E18). */
 #ifndef KERNELS_LAB_LATENT_H
 #define KERNELS_LAB_LATENT_H
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "kernels/ops.h"
 
 enum {
@@ -69,5 +73,41 @@ struct lab_latent {
     void (*choose)(struct device *, const struct block_choice *, const struct block_means *,
                    const struct tensor *q, const struct kv *, const struct step *);
 };
+
+/* Where value 0 of position p of sequence s lies. */
+static inline int64_t latent_row(const struct latent_cache *c, int32_t s, int32_t p) {
+    return ((int64_t)s * c->capacity + p) * (c->latent + c->rotary);
+}
+
+/* Whether queries (append and attention), heads and the cache belong together. */
+static inline bool latent_fits(const struct tensor *q, const struct latent_cache *c,
+                               const struct latent_heads *heads) {
+    return c->latent > 0 && c->rotary >= 0 && c->rotary % 2 == 0 && heads->n_q > 0 &&
+           heads->d_h > 0 && c->latent + c->rotary <= LATENT_MOST &&
+           heads->d_h + c->rotary <= LATENT_MOST &&
+           q->cols == heads->n_q * (heads->d_h + c->rotary);
+}
+
+/* The second half of `choose`, for row r of the step, whose sequence's scores are there. Scores of
+   what is chosen become -infinity, which no other score is. */
+static inline void block_take(const struct block_choice *choice, const struct block_means *m,
+                              const struct kv *kv, const struct step *step, int64_t r) {
+    const int32_t s = step->seq[r], p = step->pos[r], newest = p / kv->block;
+    const int32_t wanted = newest < choice->most ? newest : choice->most - 1;
+    const int32_t *units = kv->table + (int64_t)s * kv->table_stride;
+    int32_t *table = choice->table + (int64_t)s * choice->most, n = 0;
+    float *scores = m->scores + (int64_t)s * m->most;
+    for (int32_t taken = 0; taken < wanted; taken++) {
+        int32_t best = -1;
+        for (int32_t b = 0; b < newest; b++)
+            if (scores[b] > -INFINITY && (best < 0 || scores[b] > scores[best])) best = b;
+        scores[best] = -INFINITY;
+    }
+    for (int32_t b = 0; b < newest; b++)
+        if (scores[b] == -INFINITY) table[n++] = units[b];
+    table[n] = units[newest];
+    choice->pos[r] = n * kv->block + p % kv->block;
+    choice->kv_len[s] = choice->pos[r] + 1;
+}
 
 #endif

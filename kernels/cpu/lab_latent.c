@@ -34,34 +34,14 @@ static void store(const struct cpu *cpu, void *data, enum dtype type, int64_t at
     cpu->kernels->narrow[type]((char *)data + at * (dtype_bits(type) / 8), v, n);
 }
 
-/* Sixteen sums side by side, which a compiler may keep in registers: the order is ours, so it need
-   not be allowed to change it. */
-static float dot(const float *a, const float *b, int32_t n) {
-    float lanes[16] = {0}, sum = 0;
-    int32_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        for (int32_t j = 0; j < 16; j++) lanes[j] += a[i + j] * b[i + j];
-    for (; i < n; i++) sum += a[i] * b[i];
-    for (int32_t j = 0; j < 16; j++) sum += lanes[j];
-    return sum;
-}
-
 static void add_times(float *y, const float *x, float by, int32_t n) {
     for (int32_t i = 0; i < n; i++) y[i] += by * x[i];
-}
-
-static int64_t row_of(const struct latent_cache *c, int32_t s, int32_t p) {
-    return ((int64_t)s * c->capacity + p) * (c->latent + c->rotary);
 }
 
 static bool fits(struct cpu *cpu, const struct tensor *q, const struct latent_cache *c,
                  const struct latent_heads *heads) {
     return cpu_expects(cpu,
-                       c->latent > 0 && c->rotary >= 0 && c->rotary % 2 == 0 && heads->n_q > 0 &&
-                           heads->d_h > 0 && c->latent + c->rotary <= LATENT_MOST &&
-                           heads->d_h + c->rotary <= LATENT_MOST &&
-                           q->cols == heads->n_q * (heads->d_h + c->rotary) &&
-                           cpu_is_float(q->type) && cpu_is_float(c->type),
+                       latent_fits(q, c, heads) && cpu_is_float(q->type) && cpu_is_float(c->type),
                        "latent: queries, heads and the cache do not fit");
 }
 
@@ -96,7 +76,7 @@ static void append_rows(void *ctx, int64_t begin, int64_t end, int thread) {
         job->cpu->kernels->widen[x->type](
             room, (char *)cpu_row(x, r) + (int64_t)q->cols * (dtype_bits(x->type) / 8), kept);
         rotate(room + c->latent, cosine, sine, half, job->rope->style);
-        store(job->cpu, c->rows, c->type, row_of(c, job->step->seq[r], p), room, kept);
+        store(job->cpu, c->rows, c->type, latent_row(c, job->step->seq[r], p), room, kept);
     }
 }
 
@@ -145,10 +125,10 @@ static void absorbed(const struct latent_job *job, int32_t s, int32_t p, const f
     for (int32_t i = 0; i < d; i++) add_times(taken, wk + (int64_t)i * n, q[i], n);
     for (int32_t i = 0; i < c->rotary; i++) taken[n + i] = q[d + i];
     for (int32_t t = 0; t <= p; t++) {
-        const float *row = load(job->cpu, c->rows, c->type, row_of(c, s, t), width, room);
-        add_times(mean, row, enter(&run, dot(taken, row, width) * job->scale, mean, n), n);
+        const float *row = load(job->cpu, c->rows, c->type, latent_row(c, s, t), width, room);
+        add_times(mean, row, enter(&run, cpu_dot(taken, row, width) * job->scale, mean, n), n);
     }
-    for (int32_t i = 0; i < d; i++) o[i] = dot(wv + (int64_t)i * n, mean, n) / run.sum;
+    for (int32_t i = 0; i < d; i++) o[i] = cpu_dot(wv + (int64_t)i * n, mean, n) / run.sum;
 }
 
 static void rebuilt(const struct latent_job *job, int32_t s, int32_t p, const float *q,
@@ -159,11 +139,11 @@ static void rebuilt(const struct latent_job *job, int32_t s, int32_t p, const fl
     struct running run = {-INFINITY, 0};
     for (int32_t i = 0; i < d; i++) o[i] = 0;
     for (int32_t t = 0; t <= p; t++) {
-        const float *row = load(job->cpu, c->rows, c->type, row_of(c, s, t), width, room);
-        for (int32_t i = 0; i < d; i++) head[i] = dot(wk + (int64_t)i * n, row, n);
+        const float *row = load(job->cpu, c->rows, c->type, latent_row(c, s, t), width, room);
+        for (int32_t i = 0; i < d; i++) head[i] = cpu_dot(wk + (int64_t)i * n, row, n);
         for (int32_t i = 0; i < c->rotary; i++) head[d + i] = row[n + i];
-        const float weight = enter(&run, dot(q, head, d + c->rotary) * job->scale, o, d);
-        for (int32_t i = 0; i < d; i++) o[i] += weight * dot(wv + (int64_t)i * n, row, n);
+        const float weight = enter(&run, cpu_dot(q, head, d + c->rotary) * job->scale, o, d);
+        for (int32_t i = 0; i < d; i++) o[i] += weight * cpu_dot(wv + (int64_t)i * n, row, n);
     }
     for (int32_t i = 0; i < d; i++) o[i] /= run.sum;
 }
@@ -200,7 +180,7 @@ static void expand_items(void *ctx, int64_t begin, int64_t end, int thread) {
     for (int64_t item = begin; item < end; item++) {
         const int64_t r = item / job->heads->n_q, h = item % job->heads->n_q;
         const float *mean = (const float *)wide->o.data + item * (n + job->cache->rotary);
-        for (int32_t i = 0; i < d; i++) out[i] = dot(job->heads->v + (h * d + i) * n, mean, n);
+        for (int32_t i = 0; i < d; i++) out[i] = cpu_dot(job->heads->v + (h * d + i) * n, mean, n);
         store(job->cpu, job->o->data, job->o->type, r * job->o->stride + h * d, out, d);
     }
 }
@@ -333,39 +313,17 @@ static void score_items(void *ctx, int64_t begin, int64_t end, int thread) {
             const int64_t at = ((s * m->most + b) * kv->n_kv + h / group) * d;
             const float *q = load(job->cpu, job->q->data, job->q->type,
                                   r * job->q->stride + (int64_t)h * d, d, q_room);
-            sum += dot(q, load(job->cpu, m->means, m->type, at, d, mean_room), d);
+            sum += cpu_dot(q, load(job->cpu, m->means, m->type, at, d, mean_room), d);
         }
         m->scores[s * m->most + b] = sum > -FLT_MAX ? sum : -FLT_MAX; /* of NaN too */
     }
 }
 
-/* Chosen scores become -infinity, which no other score is. */
-static void take_highest(float *scores, int32_t n, int32_t wanted) {
-    for (int32_t taken = 0; taken < wanted; taken++) {
-        int32_t best = -1;
-        for (int32_t b = 0; b < n; b++)
-            if (scores[b] > -INFINITY && (best < 0 || scores[b] > scores[best])) best = b;
-        scores[best] = -INFINITY;
-    }
-}
-
 static void choose_rows(void *ctx, int64_t begin, int64_t end, int thread) {
     const struct blocks_job *job = ctx;
-    const struct kv *kv = job->kv;
-    const int32_t most = job->choice->most;
     (void)thread;
-    for (int64_t r = begin; r < end; r++) {
-        const int32_t s = job->step->seq[r], p = job->step->pos[r], newest = p / kv->block;
-        const int32_t *units = kv->table + (int64_t)s * kv->table_stride;
-        int32_t *table = job->choice->table + (int64_t)s * most, n = 0;
-        float *scores = job->means->scores + (int64_t)s * job->means->most;
-        take_highest(scores, newest, newest < most ? newest : most - 1);
-        for (int32_t b = 0; b < newest; b++)
-            if (scores[b] == -INFINITY) table[n++] = units[b];
-        table[n] = units[newest];
-        job->choice->pos[r] = n * kv->block + p % kv->block;
-        job->choice->kv_len[s] = job->choice->pos[r] + 1;
-    }
+    for (int64_t r = begin; r < end; r++)
+        block_take(job->choice, job->means, job->kv, job->step, r);
 }
 
 static void choose(struct device *device, const struct block_choice *choice,

@@ -70,17 +70,6 @@ static void softmax_items(void *ctx, int64_t begin, int64_t end, int thread) {
     }
 }
 
-/* In sixteens: only loops of known length become vectors. */
-static float dot(const float *restrict x, const float *restrict y, int32_t n) {
-    float sums[PANEL] = {0}, sum = 0;
-    int32_t i = 0;
-    for (; i + PANEL <= n; i += PANEL)
-        for (int32_t u = 0; u < PANEL; u++) sums[u] += x[i + u] * y[i + u];
-    for (; i < n; i++) sum += x[i] * y[i];
-    for (int32_t u = 0; u < PANEL; u++) sum += sums[u];
-    return sum;
-}
-
 static void gradient_items(void *ctx, int64_t begin, int64_t end, int thread) {
     const struct pass *pass = ctx;
     const int32_t n = pass->f->a->keys;
@@ -88,7 +77,7 @@ static void gradient_items(void *ctx, int64_t begin, int64_t end, int thread) {
     for (int64_t item = begin; item < end; item++) {
         float *restrict ds = pass->matrix + item * n;
         const float *restrict p = pass->p + item * n;
-        const float d = dot(p, ds, n);
+        const float d = cpu_dot(p, ds, n);
         int32_t i = 0;
         for (; i + PANEL <= n; i += PANEL)
             for (int32_t u = 0; u < PANEL; u++) ds[i + u] = p[i + u] * (ds[i + u] - d);

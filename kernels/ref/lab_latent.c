@@ -6,22 +6,13 @@
 #include "kernels/ref/ref.h"
 #include "kernels/lab_latent.h"
 
-/* Where value 0 of position p of sequence s lies. */
-static int64_t row_of(const struct latent_cache *c, int32_t s, int32_t p) {
-    return ((int64_t)s * c->capacity + p) * (c->latent + c->rotary);
-}
-
 static double cached(const struct latent_cache *c, int64_t row, int32_t i) {
     return (double)dtype_load(c->rows, c->type, row + i);
 }
 
 static bool fits(struct device *device, const struct tensor *q, const struct latent_cache *c,
                  const struct latent_heads *heads) {
-    return ref_expects(device,
-                       c->latent > 0 && c->rotary >= 0 && c->rotary % 2 == 0 && heads->n_q > 0 &&
-                           heads->d_h > 0 && c->latent + c->rotary <= LATENT_MOST &&
-                           heads->d_h + c->rotary <= LATENT_MOST &&
-                           q->cols == heads->n_q * (heads->d_h + c->rotary),
+    return ref_expects(device, latent_fits(q, c, heads),
                        "latent: queries, heads and the cache do not fit");
 }
 
@@ -46,7 +37,7 @@ static void append(struct device *device, struct tensor *q, const struct latent_
             values[i] = dtype_load(x->data, x->type, r * x->stride + q->cols + i);
         ref_rotate(values + c->latent, c->rotary, p, rope);
         for (int32_t i = 0; i < kept; i++)
-            dtype_store(c->rows, c->type, row_of(c, step->seq[r], p) + i, values[i]);
+            dtype_store(c->rows, c->type, latent_row(c, step->seq[r], p) + i, values[i]);
     }
 }
 
@@ -83,14 +74,14 @@ static void absorbed(const struct head *h, double *scores, float *out) {
         for (int32_t j = 0; j < n; j++)
             taken[j] += (double)h->q[i] * (double)h->wk[(int64_t)i * n + j];
     for (int32_t t = 0; t <= h->p; t++) {
-        const int64_t row = row_of(c, h->s, t);
+        const int64_t row = latent_row(c, h->s, t);
         double sum = rotary_score(h, row);
         for (int32_t j = 0; j < n; j++) sum += taken[j] * cached(c, row, j);
         scores[t] = sum * h->scale;
     }
     softmax(scores, h->p + 1);
     for (int32_t t = 0; t <= h->p; t++)
-        for (int32_t j = 0; j < n; j++) mean[j] += scores[t] * cached(c, row_of(c, h->s, t), j);
+        for (int32_t j = 0; j < n; j++) mean[j] += scores[t] * cached(c, latent_row(c, h->s, t), j);
     for (int32_t i = 0; i < d; i++) {
         double sum = 0;
         for (int32_t j = 0; j < n; j++) sum += (double)h->wv[(int64_t)i * n + j] * mean[j];
@@ -111,7 +102,7 @@ static double rebuild(const struct head *h, const float *w, int64_t row, int32_t
 static void rebuilt(const struct head *h, double *scores, float *out) {
     double sums[LATENT_MOST] = {0};
     for (int32_t t = 0; t <= h->p; t++) {
-        const int64_t row = row_of(h->cache, h->s, t);
+        const int64_t row = latent_row(h->cache, h->s, t);
         double sum = rotary_score(h, row);
         for (int32_t i = 0; i < h->d_h; i++) sum += (double)h->q[i] * rebuild(h, h->wk, row, i);
         scores[t] = sum * h->scale;
@@ -119,7 +110,7 @@ static void rebuilt(const struct head *h, double *scores, float *out) {
     softmax(scores, h->p + 1);
     for (int32_t t = 0; t <= h->p; t++)
         for (int32_t i = 0; i < h->d_h; i++)
-            sums[i] += scores[t] * rebuild(h, h->wv, row_of(h->cache, h->s, t), i);
+            sums[i] += scores[t] * rebuild(h, h->wv, latent_row(h->cache, h->s, t), i);
     for (int32_t i = 0; i < h->d_h; i++) out[i] = (float)sums[i];
     h->ref->counts.attention += (h->p + (int64_t)1) * (2 * h->d_h + h->cache->rotary);
 }
@@ -175,16 +166,6 @@ static void summarize(struct device *device, const struct block_means *m, const 
     }
 }
 
-/* Chosen scores become -infinity, which no other score is. */
-static void take_highest(float *scores, int32_t n, int32_t wanted) {
-    for (int32_t taken = 0; taken < wanted; taken++) {
-        int32_t best = -1;
-        for (int32_t b = 0; b < n; b++)
-            if (scores[b] > -INFINITY && (best < 0 || scores[b] > scores[best])) best = b;
-        scores[best] = -INFINITY;
-    }
-}
-
 static float block_score(const struct block_means *m, const struct tensor *q, const struct kv *kv,
                          int32_t r, int64_t block) {
     const int32_t n_q = q->cols / kv->d_h, group = n_q / kv->n_kv;
@@ -204,20 +185,12 @@ static void choose(struct device *device, const struct block_choice *choice,
                      "choose: a paged cache, and one block or more"))
         return;
     for (int32_t r = 0; r < step->n_row; r++) {
-        const int32_t s = step->seq[r], p = step->pos[r], newest = p / kv->block;
-        const int32_t wanted = newest < choice->most ? newest : choice->most - 1;
-        const int32_t *units = kv->table + (int64_t)s * kv->table_stride;
-        int32_t *table = choice->table + (int64_t)s * choice->most, n = 0;
+        const int32_t s = step->seq[r], newest = step->pos[r] / kv->block;
         float *scores = m->scores + (int64_t)s * m->most;
         for (int32_t b = 0; b < newest; b++)
             scores[b] = block_score(m, q, kv, r, (int64_t)s * m->most + b);
         ((struct ref *)device)->counts.attention += (int64_t)newest * q->cols;
-        take_highest(scores, newest, wanted);
-        for (int32_t b = 0; b < newest; b++)
-            if (scores[b] == -INFINITY) table[n++] = units[b];
-        table[n] = units[newest];
-        choice->pos[r] = n * kv->block + p % kv->block;
-        choice->kv_len[s] = choice->pos[r] + 1;
+        block_take(choice, m, kv, step, r);
     }
 }
 
