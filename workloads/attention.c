@@ -173,22 +173,6 @@ static void plan(const void *params_, const struct model_config *config, struct 
 
 /* ---- before the clock starts */
 
-static int supported(const struct attention_self *self, struct err *err) {
-    const struct model_config *config = &self->config;
-    const struct weight_format *format = model_weight_format(&config->params);
-    const struct op_case op_case = {.weight = format->type,
-                                    .scale = format->scale,
-                                    .group = model_group(&config->params),
-                                    .activation = config->activation,
-                                    .kv = model_kv_type(&config->params),
-                                    .paged = config->params.layout == 1,
-                                    .window = config->params.window > 0};
-    const char *reason = "";
-    if (self->device->kind->supports(self->device, OP_ATTENTION, &op_case, &reason)) return 0;
-    return err_set(err, ERR_UNSUPPORTED, "attention is not supported by %s: %s",
-                   self->device->kind->name, reason);
-}
-
 static int create_cache(struct attention_self *self, struct err *err) {
     const struct attention_params *p = &self->params;
     const struct cache_spec spec = cache_of(p);
@@ -215,19 +199,8 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
     const struct attention_params *p = &self->params;
     const struct model_shape *shape = &config->shape;
     const int64_t rows = rows_of(p), width = shape->n_q * shape->d_h;
-    const struct step_bounds bounds = {.n_seq = (int32_t)p->batch,
-                                       .n_row = (int32_t)rows,
-                                       .n_out = 1,
-                                       .most_q = (int32_t)p->tokens,
-                                       .most_kv = (int32_t)context_of(p),
-                                       .n_q = (int32_t)shape->n_q,
-                                       .n_kv = (int32_t)shape->n_kv,
-                                       .d_h = (int32_t)shape->d_h,
-                                       .d_model = (int32_t)shape->d_model,
-                                       .d_ff = (int32_t)shape->d_ff,
-                                       .vocab = 2,
-                                       .activation = config->activation};
-    int code = supported(self, err);
+    const struct step_bounds bounds = attention_bounds(config, p->batch, p->tokens, context_of(p));
+    int code = attention_supported(self->device, &self->config, err);
     if (!code) code = create_cache(self, err);
     if (!code)
         code =

@@ -305,20 +305,6 @@ static void upload_side(struct kv_quantize_self *self, const struct side *side, 
 
 /* ---- before and in the execution */
 
-static int supported(const struct kv_quantize_self *self, struct err *err) {
-    const struct model_params *p = &self->config.params;
-    const struct op_case op_case = {.weight = model_weight_format(p)->type,
-                                    .scale = model_weight_format(p)->scale,
-                                    .group = model_group(p),
-                                    .activation = self->config.activation,
-                                    .kv = model_kv_type(p),
-                                    .paged = p->layout == 1};
-    const char *reason = "";
-    if (self->device->kind->supports(self->device, OP_ATTENTION, &op_case, &reason)) return 0;
-    return err_set(err, ERR_UNSUPPORTED, "attention is not supported by %s: %s",
-                   self->device->kind->name, reason);
-}
-
 static int make_cache(struct kv_quantize_self *self, struct err *err) {
     const struct cache_spec spec = cache_of(&self->params);
     const struct tracker *tracker = self->device->tracker;
@@ -357,25 +343,14 @@ static int make_rows(struct kv_quantize_self *self, struct err *err) {
 static int prepare(void *s, const void *params_, const struct model_config *config, struct run *run,
                    struct err *err) {
     struct kv_quantize_self *self = s;
-    const struct model_shape *shape = &config->shape;
     self->run = run;
     self->device = run_device(run);
     self->params = *(const struct kv_quantize_params *)params_;
     self->config = one_layer(config);
     slow_begin(&self->slow);
-    const struct step_bounds bounds = {.n_seq = (int32_t)self->params.batch,
-                                       .n_row = (int32_t)self->params.batch,
-                                       .n_out = 1,
-                                       .most_q = 1,
-                                       .most_kv = (int32_t)self->params.context,
-                                       .n_q = (int32_t)shape->n_q,
-                                       .n_kv = (int32_t)shape->n_kv,
-                                       .d_h = (int32_t)shape->d_h,
-                                       .d_model = (int32_t)shape->d_model,
-                                       .d_ff = (int32_t)shape->d_ff,
-                                       .vocab = 2,
-                                       .activation = config->activation};
-    int code = supported(self, err);
+    const struct step_bounds bounds =
+        attention_bounds(config, self->params.batch, 1, self->params.context);
+    int code = attention_supported(self->device, &self->config, err);
     if (!code) code = make_cache(self, err);
     if (!code) code = make_rows(self, err);
     if (!code)

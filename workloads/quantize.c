@@ -233,20 +233,6 @@ static void plan(const void *params_, const struct model_config *config, struct 
 
 /* ---- before the clock starts */
 
-static int supported(const struct quantize_self *self, struct err *err) {
-    const struct op_case op_case = {.weight = self->spec.type,
-                                    .scale = self->spec.scale,
-                                    .group = self->spec.group,
-                                    .input = DT_F32,
-                                    .activation = self->params.activation,
-                                    .kv = DT_F32,
-                                    .epilogue = EPI_NONE};
-    const char *reason = "";
-    if (self->device->kind->supports(self->device, OP_LINEAR, &op_case, &reason)) return 0;
-    return err_set(err, ERR_UNSUPPORTED, "linear %s is not supported by %s: %s",
-                   weight_format_names[self->params.format], self->device->kind->name, reason);
-}
-
 static int pack_copies(struct quantize_self *self, struct err *err) {
     const struct row_source source = matrix_source(&self->matrix);
     int code = 0;
@@ -279,19 +265,9 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
     self->params = *(const struct quantize_params *)params_;
     self->spec = spec_of(p);
     slow_begin(&self->slow);
-    const struct step_bounds bounds = {.n_seq = (int32_t)p->m,
-                                       .n_row = (int32_t)p->m,
-                                       .n_out = 1,
-                                       .most_q = 1,
-                                       .most_kv = 1,
-                                       .n_q = 1,
-                                       .n_kv = 1,
-                                       .d_h = 2,
-                                       .d_model = (int32_t)p->cols,
-                                       .d_ff = (int32_t)p->rows,
-                                       .vocab = 2,
-                                       .activation = p->activation};
-    int code = supported(self, err);
+    const struct step_bounds bounds = product_bounds(p->m, p->cols, p->rows, p->activation);
+    int code = product_supported(self->device, &self->spec, weight_format_names[p->format],
+                                 p->activation, EPI_NONE, err);
     if (code) return code;
     make_matrix(self);
     code = pack_copies(self, err);

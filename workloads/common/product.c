@@ -174,19 +174,34 @@ static int pack_copies(struct product_self *self, struct dims dims, struct err *
     return code;
 }
 
-static int supported(struct product_self *self, struct dims dims, struct err *err) {
-    const struct weight_format *format = model_weight_format(&self->config.params);
-    const struct op_case op_case = {.weight = format->type,
-                                    .scale = format->scale,
-                                    .group = model_group(&self->config.params),
-                                    .input = model_input(&self->config.params),
-                                    .activation = self->config.activation,
+int product_supported(struct device *device, const struct weight_spec *spec, const char *format,
+                      enum dtype activation, enum epilogue epilogue, struct err *err) {
+    const struct op_case op_case = {.weight = spec->type,
+                                    .scale = spec->scale,
+                                    .group = spec->group,
+                                    .input = spec->input,
+                                    .activation = activation,
                                     .kv = DT_F32,
-                                    .epilogue = dims.parts == 2 ? EPI_SWIGLU : EPI_NONE};
+                                    .epilogue = epilogue};
     const char *reason = "";
-    if (self->device->kind->supports(self->device, OP_LINEAR, &op_case, &reason)) return 0;
-    return err_set(err, ERR_UNSUPPORTED, "linear %s is not supported by %s: %s", format->name,
-                   self->device->kind->name, reason);
+    if (device->kind->supports(device, OP_LINEAR, &op_case, &reason)) return 0;
+    return err_set(err, ERR_UNSUPPORTED, "linear %s is not supported by %s: %s", format,
+                   device->kind->name, reason);
+}
+
+struct step_bounds product_bounds(int64_t m, int64_t k, int64_t n, enum dtype activation) {
+    return (struct step_bounds){.n_seq = (int32_t)m,
+                                .n_row = (int32_t)m,
+                                .n_out = 1,
+                                .most_q = 1,
+                                .most_kv = 1,
+                                .n_q = 1,
+                                .n_kv = 1,
+                                .d_h = 2,
+                                .d_model = (int32_t)k,
+                                .d_ff = (int32_t)n,
+                                .vocab = 2,
+                                .activation = activation};
 }
 
 int product_prepare(void *s, const void *params, const struct model_config *config, struct run *run,
@@ -200,19 +215,10 @@ int product_prepare(void *s, const void *params, const struct model_config *conf
     const struct dims dims = dims_of(&self->params, config);
     const int64_t m = self->params.m;
     const enum dtype type = config->activation;
-    const struct step_bounds bounds = {.n_seq = (int32_t)m,
-                                       .n_row = (int32_t)m,
-                                       .n_out = 1,
-                                       .most_q = 1,
-                                       .most_kv = 1,
-                                       .n_q = 1,
-                                       .n_kv = 1,
-                                       .d_h = 2,
-                                       .d_model = (int32_t)dims.k,
-                                       .d_ff = (int32_t)dims.n,
-                                       .vocab = 2,
-                                       .activation = type};
-    int code = supported(self, dims, err);
+    const struct step_bounds bounds = product_bounds(m, dims.k, dims.n, type);
+    const struct weight_spec spec = spec_of(config, "", dims.n, dims.k);
+    int code = product_supported(self->device, &spec, model_weight_format(&config->params)->name,
+                                 type, dims.parts == 2 ? EPI_SWIGLU : EPI_NONE, err);
     if (!code) code = pack_copies(self, dims, err);
     if (!code) code = tensor_create(&self->x, self->device, type, m, dims.k, "x", err);
     if (!code && dims.then_down)

@@ -85,6 +85,11 @@ void product_plan(const struct product_params *, const struct model_config *, bo
    beside integers to 8 of the row's largest, as instructions want them. */
 double product_sum_allowed(const struct weight_spec *, double spread);
 double product_rounding(enum dtype activation); /* of an output, relative */
+/* Whether a device multiplies with such a weight (ERR_UNSUPPORTED; format: what it is called), and
+   the bounds of m rows from k values to n. */
+int product_supported(struct device *, const struct weight_spec *, const char *format,
+                      enum dtype activation, enum epilogue, struct err *);
+struct step_bounds product_bounds(int64_t m, int64_t k, int64_t n, enum dtype activation);
 int product_prepare(void *self, const void *params, const struct model_config *, struct run *,
                     struct err *);
 void product_execute(void *self);

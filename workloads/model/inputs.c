@@ -35,6 +35,38 @@ void step_place(struct step *step, void *memory, int32_t n_seq, int32_t n_row, i
     }
 }
 
+int attention_supported(struct device *device, const struct model_config *config, struct err *err) {
+    const struct weight_format *format = model_weight_format(&config->params);
+    const struct op_case op_case = {.weight = format->type,
+                                    .scale = format->scale,
+                                    .group = model_group(&config->params),
+                                    .activation = config->activation,
+                                    .kv = model_kv_type(&config->params),
+                                    .paged = config->params.layout == 1,
+                                    .window = config->params.window > 0};
+    const char *reason = "";
+    if (device->kind->supports(device, OP_ATTENTION, &op_case, &reason)) return 0;
+    return err_set(err, ERR_UNSUPPORTED, "attention is not supported by %s: %s", device->kind->name,
+                   reason);
+}
+
+struct step_bounds attention_bounds(const struct model_config *config, int64_t n_seq,
+                                    int64_t tokens, int64_t context) {
+    const struct model_shape *shape = &config->shape;
+    return (struct step_bounds){.n_seq = (int32_t)n_seq,
+                                .n_row = (int32_t)(n_seq * tokens),
+                                .n_out = 1,
+                                .most_q = (int32_t)tokens,
+                                .most_kv = (int32_t)context,
+                                .n_q = (int32_t)shape->n_q,
+                                .n_kv = (int32_t)shape->n_kv,
+                                .d_h = (int32_t)shape->d_h,
+                                .d_model = (int32_t)shape->d_model,
+                                .d_ff = (int32_t)shape->d_ff,
+                                .vocab = 2,
+                                .activation = config->activation};
+}
+
 int step_at_end(struct device *device, struct step *step, void **memory, int32_t n_seq,
                 int32_t tokens, int32_t context, struct err *err) {
     const int32_t rows = n_seq * tokens;
