@@ -50,9 +50,16 @@ static inline void expect_list(const struct record *r, const double *ours, int n
     for (int i = 0; i < n; i++) expect_item(r, cJSON_GetArrayItem(r->value, i), ours[i]);
 }
 
-/* Calls `one` for every record of the families (0 ends them); it says whether a product of ours
-   computes the record. Returns how many did. */
-static inline int each_record(const int *families, bool (*one)(const struct record *)) {
+/* Which product of ours computes the records of a family (an entry of the catalogue); `one` says
+   whether it computes this one. */
+struct product {
+    int family;
+    bool (*one)(const struct record *);
+};
+
+/* Calls a family's `one` for each of its records (family 0 ends the list). Returns how many were
+   computed. */
+static inline int each_record(const struct product *products) {
     const char *root = getenv("SOURCE_DIR");
     char path[1000], *text;
     struct err err = {0};
@@ -69,8 +76,8 @@ static inline int each_record(const int *families, bool (*one)(const struct reco
                            .inputs = cJSON_GetObjectItem(item, "inputs"),
                            .value = cJSON_GetObjectItem(item, "value")};
         assert_int_equal(sscanf(r.id, "E%d.%d", &r.family, &r.n), 2);
-        for (const int *f = families; *f; f++)
-            if (*f == r.family) done += one(&r);
+        for (const struct product *p = products; p->family; p++)
+            if (p->family == r.family) done += p->one(&r);
     }
     cJSON_Delete(json);
     free(text);

@@ -6,15 +6,6 @@
 static struct arena *arena;
 static const struct device_kind host = {.name = "host", .has = DEV_HOST_CLOCK};
 
-static void set_all(const struct option *table, void *params, const char *settings) {
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(table, params, word, value, arena);
-    }
-}
-
 static double number(const struct work *work, const char *what) {
     static const struct {
         const char *name;
@@ -40,11 +31,11 @@ static const struct plan *plan_of(char *const *cell, const struct workload *w) {
     if (!strcmp(key, last)) return &plan;
     snprintf(last, sizeof last, "%s", key);
     struct model_config config = drive_config(cell[2], arena);
-    set_all(model_options, &config.params, cell[3]);
+    drive_settings(model_options, &config.params, cell[3], " ", arena);
     while (strcmp(dtype_names[config.activation], cell[4])) config.activation++;
     void *params = arena_alloc(arena, w->params_size + 1);
     option_defaults(w->params, params, arena);
-    set_all(w->params, params, cell[1]);
+    drive_settings(w->params, params, cell[1], " ", arena);
     if (w->adapt) w->adapt(params, &host);
     memset(&plan, 0, sizeof plan);
     w->plan(params, &config, &plan);
@@ -90,10 +81,11 @@ static void parts_add_up(void **state) {
         struct work all = {0}, sum = {0};
         struct plan plan = {0};
         void *params = arena_alloc(arena, step->params_size + 1);
-        set_all(model_options, &config.params, models[i / 2]);
+        drive_settings(model_options, &config.params, models[i / 2], " ", arena);
         option_defaults(step->params, params, arena);
-        set_all(step->params, params,
-                i % 2 ? "batch=3 context=17 split=whole" : "batch=3 context=17 split=parts");
+        drive_settings(step->params, params,
+                       i % 2 ? "batch=3 context=17 split=whole" : "batch=3 context=17 split=parts",
+                       " ", arena);
         step->plan(params, &config, &plan);
         for (int p = 0; p < MAX_PHASES; p++) ledger_add(&sum, &plan.work[p], 1);
         ledger_decode(&all, &config, 3, 17, 1);

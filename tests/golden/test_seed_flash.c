@@ -135,12 +135,7 @@ static struct plan planned(const char *settings) {
     void *params = arena_alloc(arena, w->params_size);
     struct plan plan = {0};
     option_defaults(w->params, params, arena);
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(w->params, params, word, value, arena);
-    }
+    drive_settings(w->params, params, settings, " ", arena);
     w->plan(params, NULL, &plan);
     return plan;
 }
@@ -165,14 +160,11 @@ static bool savings(const struct record *r) {
     return true;
 }
 
-static bool one(const struct record *r) {
-    return r->family == 55 ? forward(r) : r->family == 56 ? backward(r) : savings(r);
-}
+static const struct product products[] = {{55, forward}, {56, backward}, {57, savings}, {0}};
 
 static void every_record(void **state) {
-    const int families[] = {55, 56, 57, 0};
     (void)state;
-    assert_int_equal(each_record(families, one), 9 + 5 + 28);
+    assert_int_equal(each_record(products), 9 + 5 + 28);
 }
 
 /* ---- NumPy's shapes */

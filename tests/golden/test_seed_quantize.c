@@ -18,12 +18,7 @@ static double computed(const char *workload, const char *settings, const char *m
     struct problems *problems = problems_create();
     struct values values = {0};
     option_defaults(w->params, params, arena);
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(w->params, params, word, value, arena);
-    }
+    drive_settings(w->params, params, settings, ";", arena);
     if (w->check) w->check(params, &config, problems);
     if (problems_count(problems)) fail_msg("'%s' is refused", settings);
     problems_close(&problems);
@@ -260,24 +255,14 @@ static bool levels(const struct record *r) {
     return true;
 }
 
-static const struct {
-    int family;
-    bool (*one)(const struct record *);
-} products[] = {{31, weight_bytes}, {32, lists},  {33, errors}, {34, outliers}, {35, bits_of},
-                {36, nf4},          {37, stream}, {38, levels}, {40, affine},   {41, affine}};
-enum { N_PRODUCTS = sizeof products / sizeof *products };
-
-static bool one(const struct record *r) {
-    for (int i = 0; i < N_PRODUCTS; i++)
-        if (products[i].family == r->family) return products[i].one(r);
-    return false;
-}
+static const struct product products[] = {
+    {31, weight_bytes}, {32, lists},  {33, errors}, {34, outliers},
+    {35, bits_of},      {36, nf4},    {37, stream}, {38, levels},
+    {40, affine},       {41, affine}, {0}};
 
 static void every_record(void **state) {
-    int families[N_PRODUCTS + 1] = {0};
     (void)state;
-    for (int i = 0; i < N_PRODUCTS; i++) families[i] = products[i].family;
-    assert_int_equal(each_record(families, one), 85);
+    assert_int_equal(each_record(products), 85);
 }
 
 int main(void) {

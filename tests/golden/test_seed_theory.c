@@ -49,12 +49,7 @@ static double computed(const char *workload, const struct model_config *config,
     struct problems *problems = problems_create();
     struct values values = {0};
     option_defaults(w->params, params, arena);
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(w->params, params, word, value, arena);
-    }
+    drive_settings(w->params, params, settings, " ", arena);
     if (w->check) w->check(params, config, problems);
     assert_int_equal(problems_count(problems), 0);
     problems_close(&problems);
@@ -549,10 +544,7 @@ static bool tiles(const struct record *r) {
 
 /* ---- */
 
-static const struct {
-    int family;
-    bool (*one)(const struct record *);
-} products[] = {
+static const struct product products[] = {
     {2, one_head},
     {3, generation},
     {15, toy},
@@ -577,20 +569,12 @@ static const struct {
     {54, checkpoints},
     {55, tiles},
     {57, training_activations},
+    {0},
 };
-enum { N_PRODUCTS = sizeof products / sizeof *products };
-
-static bool one(const struct record *r) {
-    for (int i = 0; i < N_PRODUCTS; i++)
-        if (products[i].family == r->family) return products[i].one(r);
-    return false;
-}
 
 static void every_record(void **state) {
-    int families[N_PRODUCTS + 1] = {0};
     (void)state;
-    for (int i = 0; i < N_PRODUCTS; i++) families[i] = products[i].family;
-    assert_int_equal(each_record(families, one), 476);
+    assert_int_equal(each_record(products), 476);
 }
 
 int main(void) {

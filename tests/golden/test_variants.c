@@ -9,15 +9,6 @@ static struct device *ref;
 
 #define TEXT(...) arena_printf(arena, __VA_ARGS__)
 
-static void set_shape(struct model_config *config, const char *settings) {
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(shape_options, &config->shape, word, value, arena);
-    }
-}
-
 /* One step of a narrow stack, on the device that counts; the bytes by the allocator are those by
    formula, and so are the multiply-adds. */
 static struct values ran(const char *model, const char *shape, const char *kv_type,
@@ -26,7 +17,7 @@ static struct values ran(const char *model, const char *shape, const char *kv_ty
     struct drive drive;
     struct err err = {0};
     drive_set(shape_options, &config.shape, "d_model", "8", arena);
-    set_shape(&config, shape);
+    drive_settings(shape_options, &config.shape, shape, " ", arena);
     drive_model(&config, "kv_type", kv_type, arena);
     drive_open_run(&drive, ref, &config, arena);
     if (drive_prepare(&drive, "kv_variants", settings, &err))
@@ -123,9 +114,10 @@ static bool one(const struct record *r) {
 }
 
 static void records(void **state) {
-    static const int families[] = {9, 11, 12, 13, 14, 16, 17, 18, 0};
+    static const struct product products[] = {{9, one},  {11, one}, {12, one}, {13, one}, {14, one},
+                                              {16, one}, {17, one}, {18, one}, {0}};
     (void)state;
-    assert_int_equal(each_record(families, one), 34);
+    assert_int_equal(each_record(products), 34);
 }
 
 /* E18: a ring holds min(S, W) tokens; window and lengths a 128th of the records', heads an eighth.

@@ -44,6 +44,18 @@ static inline void drive_set(const struct option *table, void *params, const cha
     if (option_parse(option, text, params, arena, &err)) fail_msg("%s: %s", key, err.text);
 }
 
+/* settings: "key=value key=value", or with another character between them where values have spaces.
+ */
+static inline void drive_settings(const struct option *table, void *params, const char *settings,
+                                  const char *between, struct arena *arena) {
+    char *copy = arena_text(arena, settings), *rest;
+    for (char *word = strtok_r(copy, between, &rest); word; word = strtok_r(NULL, between, &rest)) {
+        char *value = strchr(word, '=');
+        *value++ = 0;
+        drive_set(table, params, word, value, arena);
+    }
+}
+
 /* Reads protocols/models/NAME.toml: plain lines `key = value`, which is all that these files hold.
  */
 static inline struct model_config drive_config(const char *name, struct arena *arena) {
@@ -163,12 +175,7 @@ static inline int drive_prepare(struct drive *drive, const char *name, const cha
     assert_non_null(w);
     drive->params = arena_alloc(drive->arena, w->params_size + 1);
     option_defaults(w->params, drive->params, drive->arena);
-    char *copy = arena_text(drive->arena, settings), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(w->params, drive->params, word, value, drive->arena);
-    }
+    drive_settings(w->params, drive->params, settings, " ", drive->arena);
     const struct model_config *config = w->flags & WORK_MODEL ? &drive->config : NULL;
     struct problems *problems = problems_create();
     if (config) model_check(config, problems);

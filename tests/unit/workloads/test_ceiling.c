@@ -12,12 +12,7 @@ static struct work ledger(const struct device_kind *kind, const char *settings, 
     const struct workload *w = workload_find("ceiling");
     void *params = arena_alloc(arena, w->params_size);
     option_defaults(w->params, params, arena);
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(w->params, params, word, value, arena);
-    }
+    drive_settings(w->params, params, settings, " ", arena);
     struct problems *problems = problems_create();
     struct plan plan = {0};
     w->adapt(params, kind);

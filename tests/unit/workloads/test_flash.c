@@ -149,12 +149,7 @@ static bool refused(const char *text) {
     void *params = arena_alloc(arena, w->params_size);
     struct problems *problems = problems_create();
     option_defaults(w->params, params, arena);
-    char *copy = arena_text(arena, text), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(w->params, params, word, value, arena);
-    }
+    drive_settings(w->params, params, text, " ", arena);
     w->check(params, NULL, problems);
     const bool bad = problems_count(problems) > 0;
     problems_close(&problems);

@@ -9,12 +9,7 @@ static struct device *ref;
 
 static struct model_config tiny(const char *settings) {
     struct model_config config = drive_config("tiny", arena);
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_model(&config, word, value, arena);
-    }
+    drive_settings(model_options, &config.params, settings, " ", arena);
     config.activation = model_activation(&config.params, ref->kind);
     return config;
 }

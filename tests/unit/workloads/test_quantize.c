@@ -130,12 +130,7 @@ static struct values ran(const char *workload, const char *model, const char *se
     struct model_config config = drive_config("tiny", arena);
     struct drive drive;
     struct err err = {0};
-    char *copy = arena_text(arena, model), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_model(&config, word, value, arena);
-    }
+    drive_settings(model_options, &config.params, model, " ", arena);
     config.activation = model_activation(&config.params, ref->kind);
     drive_open_run(&drive, ref, &config, arena);
     if (drive_prepare(&drive, workload, settings, &err)) fail_msg("%s: %s", settings, err.text);
@@ -386,12 +381,7 @@ static bool taken(const char *workload, const char *settings) {
     struct problems *problems = problems_create();
     void *params = arena_alloc(arena, w->params_size);
     option_defaults(w->params, params, arena);
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(w->params, params, word, value, arena);
-    }
+    drive_settings(w->params, params, settings, ";", arena);
     w->check(params, &config, problems);
     const bool good = !problems_count(problems);
     problems_close(&problems);

@@ -260,12 +260,7 @@ static struct traffic_params traffic(const char *settings) {
     const struct workload *w = workload_find("batching");
     void *params = arena_alloc(arena, w->params_size);
     option_defaults(w->params, params, arena);
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(w->params, params, word, value, arena);
-    }
+    drive_settings(w->params, params, settings, " ", arena);
     return *(const struct traffic_params *)params; /* its first member */
 }
 

@@ -101,12 +101,7 @@ static bool refused(const char *workload, const char *shape, const char *setting
     const struct model_config config = drive_config(shape, arena);
     void *params = arena_alloc(arena, w->params_size);
     option_defaults(w->params, params, arena);
-    char *copy = arena_text(arena, settings), *rest;
-    for (char *word = strtok_r(copy, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(w->params, params, word, value, arena);
-    }
+    drive_settings(w->params, params, settings, ";", arena);
     return !accepted(w, params, &config);
 }
 
@@ -133,18 +128,8 @@ static struct values counted(const char *workload, const char *shape, const char
     struct model_config config = drive_config("tiny", arena);
     struct drive drive;
     struct err err = {0};
-    char *copy = arena_text(arena, shape), *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_set(shape_options, &config.shape, word, value, arena);
-    }
-    copy = arena_text(arena, model);
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        drive_model(&config, word, value, arena);
-    }
+    drive_settings(shape_options, &config.shape, shape, " ", arena);
+    drive_settings(model_options, &config.params, model, " ", arena);
     drive_open_run(&drive, ref, &config, arena);
     if (drive_prepare(&drive, workload, settings, &err)) fail_msg("%s", err.text);
     drive_execute(&drive);
