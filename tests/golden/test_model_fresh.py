@@ -1,19 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The committed golden file is what its program writes: texts and bits exactly, decimals to rounding."""
-import os
-import subprocess
-import sys
-
-HERE = os.path.join(os.environ.get("SOURCE_DIR", "."), "tests", "golden")
+import fresh
 
 
 def main():
-    made = subprocess.run([sys.executable, os.path.join(HERE, "model_golden.py")], check=True, text=True,
-                          stdout=subprocess.PIPE).stdout.splitlines()
-    with open(os.path.join(HERE, "model_golden.tsv"), encoding="utf-8") as file:
-        kept = file.read().splitlines()
-    assert len(made) == len(kept), (len(made), len(kept))
+    made, kept = fresh.made_and_kept("model_golden")
     for a, b in zip(made, kept):
         if a == b:
             continue

@@ -1,21 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The committed golden file of training is what its program writes, whose own gradients agree with differences."""
-import os
-import subprocess
-import sys
-
-HERE = os.path.join(os.environ.get("SOURCE_DIR", "."), "tests", "golden")
-sys.path.insert(0, HERE)
-import train_golden  # noqa: E402
+import fresh
+import train_golden
 
 
 def main():
-    made = subprocess.run([sys.executable, os.path.join(HERE, "train_golden.py")], check=True, text=True,
-                          stdout=subprocess.PIPE).stdout.splitlines()
-    with open(os.path.join(HERE, "train_golden.tsv"), encoding="utf-8") as file:
-        kept = file.read().splitlines()
-    assert len(made) == len(kept), (len(made), len(kept))
+    made, kept = fresh.made_and_kept("train_golden")
     for a, b in zip(made[1:], kept[1:]):
         head_a, values_a = a.rsplit("\t", 1)
         head_b, values_b = b.rsplit("\t", 1)
