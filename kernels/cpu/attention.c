@@ -267,6 +267,7 @@ static void weigh_runs(const struct attention *job, int32_t s, int32_t head,
         runs[i - first] = (const char *)kv->v + at;
         ahead[i - first] = next->v[i + 1] != NULL ? next->v[i + 1] : runs[i - first];
     }
+    t.panels = runs[0]; /* of the first run: places are counted from it, which may not be NULL */
     t.runs = runs;
     t.ahead_runs = ahead;
     t.first_row = p0 % RUN;
