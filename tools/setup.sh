@@ -14,7 +14,8 @@ cd "$root" || exit 2
 
 # command:package, or a package that is asked of dpkg
 for_build="${CC:-cc}:gcc ${CXX:-c++}:g++ cmake:cmake ninja:ninja-build gnuplot:gnuplot-nox libc6-dev
-    libhdf5-dev libcjson-dev libhwloc-dev libxxhash-dev libtomlplusplus-dev"
+    libhdf5-dev libcjson-dev libhwloc-dev libxxhash-dev libtomlplusplus-dev
+    libpcre2-dev libunistring-dev"
 for_tests="libcmocka-dev python3:python3 python3-numpy python3-h5py"
 for_ci="clang:clang clang-format:clang-format clang-tidy:clang-tidy shellcheck:shellcheck libclang-rt-dev python3-pandas"
 
@@ -141,6 +142,24 @@ toolkit() {
     rm -rf build/toolkit && mv "$new/nvidia/cu13" build/toolkit && rm -rf "$new" || exit 2
 }
 
+# What golden/tokenizer_peer holds ids against (4 MB); the test is skipped without it.
+tokenizers() {
+    [ ! -e build/tokenizers/tokenizers/__init__.py ] || return 0
+    python3 -m pip --version >/dev/null 2>&1 || install python3 python3-pip
+    log=$root/build/tokenizers.log
+    : >"$log" && rm -rf build/tokenizers.new || fail "cannot write to $root/build"
+    say "bringing the Python package tokenizers into build/tokenizers (4 MB)"
+    # For the interpreter that runs the tests: tests/CMakeLists.txt asks for this one first.
+    python=/usr/bin/python3
+    [ -x "$python" ] || python=python3
+    logged "$python" -m pip install --no-deps --only-binary :all: --disable-pip-version-check --target build/tokenizers.new \
+        tokenizers==0.22.1 || {
+        tail -n 5 "$log" >&2
+        fail "pip could not bring tokenizers (build/tokenizers.log)"
+    }
+    rm -rf build/tokenizers && mv build/tokenizers.new build/tokenizers || exit 2
+}
+
 # A GPU without a toolkit: the program is worth having without it too.
 toolkit_for_gpu() {
     [ -e /dev/nvidiactl ] || return 0
@@ -169,6 +188,7 @@ build-if-absent)
     ;;
 tests)
     install $for_build $for_tests
+    (tokenizers) || say "going on without it"
     build release all -DBENCH_TESTS=ON
     ;;
 ci-packages)

@@ -26,7 +26,8 @@ bench_need(libhdf5-dev HDF5 HDF5_FOUND)
 find_path(BENCH_TOML_INCLUDE toml++/toml.h)
 bench_need(libtomlplusplus-dev toml++ BENCH_TOML_INCLUDE)
 foreach(row "CJSON|cjson/cJSON.h|cjson|libcjson-dev" "HWLOC|hwloc.h|hwloc|libhwloc-dev"
-            "XXHASH|xxhash.h|xxhash|libxxhash-dev" "CMOCKA|cmocka.h|cmocka|libcmocka-dev")
+            "XXHASH|xxhash.h|xxhash|libxxhash-dev" "PCRE2|pcre2.h|pcre2-8|libpcre2-dev"
+            "UNISTRING|uninorm.h|unistring|libunistring-dev" "CMOCKA|cmocka.h|cmocka|libcmocka-dev")
   string(REPLACE "|" ";" row "${row}")
   list(GET row 0 id)
   list(GET row 1 header)
@@ -45,11 +46,12 @@ endif()
 
 add_library(bench_packages INTERFACE)
 target_include_directories(bench_packages SYSTEM INTERFACE
-  ${HDF5_C_INCLUDE_DIRS} ${BENCH_CJSON_INCLUDE} ${BENCH_HWLOC_INCLUDE} ${BENCH_XXHASH_INCLUDE} ${BENCH_TOML_INCLUDE})
+  ${HDF5_C_INCLUDE_DIRS} ${BENCH_CJSON_INCLUDE} ${BENCH_HWLOC_INCLUDE} ${BENCH_XXHASH_INCLUDE} ${BENCH_PCRE2_INCLUDE}
+  ${BENCH_UNISTRING_INCLUDE} ${BENCH_TOML_INCLUDE})
 target_compile_definitions(bench_packages INTERFACE ${HDF5_C_DEFINITIONS})
 target_link_libraries(bench_packages INTERFACE
   ${HDF5_C_LIBRARIES} ${BENCH_CJSON_LIBRARY} ${BENCH_HWLOC_LIBRARY} ${BENCH_XXHASH_LIBRARY}
-  Threads::Threads ${CMAKE_DL_LIBS} m)
+  ${BENCH_PCRE2_LIBRARY} ${BENCH_UNISTRING_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} m)
 
 # Header only: ranges are named for Nsight Systems where the CUDA toolkit's headers are at hand.
 file(GLOB bench_cuda_roots /usr/local/cuda /usr/local/cuda-* /usr/lib/cuda /opt/cuda)

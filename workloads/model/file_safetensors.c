@@ -12,42 +12,11 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "workloads/model/file_json.h"
 #include "workloads/model/file_parts.h"
 #include "workloads/model/stored.h"
 
-enum { MOST_HEADER = 32 << 20, MOST_CONFIG = 1 << 20, MOST_ITEMS = 1 << 19, MOST_DEPTH = 16 };
-
-/* cJSON takes zeros and broken UTF-8, needs about 64 bytes for each item, and goes down as deep as
- * brackets stand: all four are bounded before. data ends with a zero. */
-static int parse(const char *data, size_t n, const char *what, cJSON **document, struct err *err) {
-    size_t items = 0, depth = 0, deepest = 0;
-    bool quoted = false;
-    *document = NULL;
-    if (strlen(data) != n || !utf8_valid(data, n))
-        return err_set(err, ERR_INPUT, "%s is no UTF-8 text", what);
-    for (const char *c = data; *c; c++) {
-        if (quoted && *c == '\\' && c[1])
-            c++;
-        else if (*c == '"')
-            quoted = !quoted;
-        else if (!quoted && strchr("[{", *c))
-            deepest = ++depth > deepest ? depth : deepest;
-        else if (!quoted && strchr("]}", *c))
-            depth -= depth > 0;
-        items += !quoted && strchr(",[{", *c) != NULL;
-    }
-    if (deepest > MOST_DEPTH)
-        return err_set(err, ERR_INPUT, "%s is nested deeper than %d", what, MOST_DEPTH);
-    if (items > MOST_ITEMS)
-        return err_set(err, ERR_INPUT, "%s has more than %d items", what, MOST_ITEMS);
-    const char *end = NULL;
-    *document = cJSON_ParseWithLengthOpts(data, n, &end, 0);
-    while (*document && end < data + n && strchr(" \t\r\n", *end)) end++;
-    if (cJSON_IsObject(*document) && end == data + n) return 0;
-    cJSON_Delete(*document);
-    *document = NULL;
-    return err_set(err, ERR_INPUT, "%s is no JSON object", what);
-}
+enum { MOST_HEADER = 32 << 20, MOST_CONFIG = 1 << 20, MOST_ITEMS = 1 << 19 };
 
 /* A whole number from 0 to 2^53, up to where doubles hold each. */
 static bool whole(const cJSON *v, uint64_t *out) {
@@ -115,7 +84,7 @@ int file_open_safetensors(struct model_file *file, int index, struct err *err) {
     snprintf(what, sizeof what, "the header of %.255s", part->name);
     char *data = must_alloc(n + 1);
     code = file_read_at(part, 8, data, (int64_t)n, err);
-    if (!code) code = parse(data, n, what, &document, err);
+    if (!code) code = file_json_parse(data, n, what, MOST_ITEMS, &document, err);
     free(data);
     const cJSON *item;
     if (!code) cJSON_ArrayForEach(item, document) {
@@ -169,7 +138,7 @@ int file_read_config(struct model_file *file, const char *path, struct err *err)
     size_t n = 0;
     cJSON *document = NULL;
     int code = file_read(path, MOST_CONFIG, &data, &n, err);
-    if (!code) code = parse(data, n, path, &document, err);
+    if (!code) code = file_json_parse(data, n, path, MOST_ITEMS, &document, err);
     if (!code) code = flatten(file, document, "", err);
     cJSON_Delete(document);
     free(data);
