@@ -58,6 +58,6 @@ int command_fail(const struct err *);
 extern const struct command command_run, command_list, command_show, command_plot, command_export,
     command_resume, command_replay, command_doctor, command_help, command_docs, command_worker,
     command_import, command_import_journal, command_ab, command_compare, command_gate,
-    command_baseline, command_history, command_plan, command_tokenize;
+    command_baseline, command_history, command_plan, command_model, command_tokenize;
 
 #endif

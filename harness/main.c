@@ -14,11 +14,27 @@
 
 /* In the order of `bench help`; hidden ones have no group. */
 const struct command *const all_commands[] = {
-    &command_run,     &command_resume, &command_replay,         &command_ab,
-    &command_show,    &command_plot,   &command_export,         &command_import,
-    &command_compare, &command_gate,   &command_baseline,       &command_history,
-    &command_doctor,  &command_plan,   &command_tokenize,       &command_list,
-    &command_help,    &command_docs,   &command_worker,         &command_import_journal,
+    &command_run,
+    &command_resume,
+    &command_replay,
+    &command_ab,
+    &command_show,
+    &command_plot,
+    &command_export,
+    &command_import,
+    &command_compare,
+    &command_gate,
+    &command_baseline,
+    &command_history,
+    &command_model,
+    &command_doctor,
+    &command_plan,
+    &command_tokenize,
+    &command_list,
+    &command_help,
+    &command_docs,
+    &command_worker,
+    &command_import_journal,
     NULL,
 };
 

@@ -57,9 +57,12 @@ struct kv {
 
 enum epilogue { EPI_NONE, EPI_SWIGLU };
 enum rope_style { ROPE_HALVES, ROPE_PAIRS }; /* rotates (i, i + d/2), or (2i, 2i + 1) */
-struct rope {
+struct rope {                                /* what an angle is: kernels/rope.h */
     float base;
     enum rope_style style;
+    const float
+        *factor;   /* host memory, (d_h / 2): pair i turns so many times slower; NULL: 1 each */
+    float magnify; /* cosine and sine are multiplied by it; 0: 1 */
 };
 struct sampler {
     float temperature; /* 0: greedy (largest logit, ties to the lowest id); > 0: Gumbel-max over
@@ -107,8 +110,9 @@ struct ops {
     void (*linear)(struct device *, struct tensor *y, const struct tensor *x, const struct weight *,
                    const float *bias, enum epilogue);
     /* qkv (n_row, (n_q + 2 n_kv) d_h): rotates q into q (n_row, n_q d_h) and k into the cache,
-       copies v into the cache. Angle of pair i at position p: p * base^(-2i/d_h) (Su et al. 2021);
-       angle, cosine and sine in double, the last two then rounded to f32. */
+       copies v into the cache. Angle of pair i at position p: p * base^(-2i/d_h) (Su et al. 2021)
+       / factor[i]; angle, cosine and sine in double, the last two times magnify, then rounded to
+       f32. rope->factor is read before the call returns. */
     void (*rope_append)(struct device *, struct tensor *q, const struct kv *,
                         const struct tensor *qkv, const struct step *, const struct rope *);
     /* o (n_row, n_q d_h) = softmax(q k^T * scale) v over positions max(0, p-window+1) ... p; query

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The project's own numbers (make bench, make bench-NAME): what the harness costs, and how near the cpu device comes to
 # what the machine gives. Not tests: a person reads them on a quiet machine. bench.sh [loop|pool|commands|speed|fair ...],
-# or cpu or weights, which take minutes, or gate, which takes hours
+# or cpu, weights or load, which take minutes, or gate, which takes hours
 set -u
 cd "$(dirname "$0")/.." || exit 1
 program=$PWD/build/release/bench
@@ -103,6 +103,14 @@ bench_weights() {
     build/release/tests/bench_weights auto 0
 }
 
+bench_load() { # BENCH_LOAD_TYPES: as GGUF has them
+    echo "== a model's file to packed weights (goal where types stay as they are: 0.60 of the page cache into new memory)"
+    for type in ${BENCH_LOAD_TYPES-F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q4_K Q6_K}; do
+        python3 tests/bench/load_files.py "$work" 512 "$type" && build/release/tests/bench_load "$work/$type.gguf" || return 1
+        rm -f "$work/$type.gguf"
+    done
+}
+
 bench_pool() {
     echo "== a job of the cpu device's threads without work (goal: at most 2 us with two idle cores)"
     build/release/tests/bench_pool
@@ -150,9 +158,10 @@ for name; do
     fair) bench_fair || status=1 ;;
     cpu) bench_cpu || status=1 ;;
     weights) bench_weights || status=1 ;;
+    load) bench_load || status=1 ;;
     gate) bench_gate || status=1 ;;
     *)
-        echo "bench.sh: '$name' is none of loop, pool, commands, speed, fair, cpu, weights, gate" >&2
+        echo "bench.sh: '$name' is none of loop, pool, commands, speed, fair, cpu, weights, load, gate" >&2
         exit 2
         ;;
     esac

@@ -3,6 +3,8 @@
 # What ./bench, ./test and .ci/run share: installs what is missing (apt; says what, asks nothing) and builds a preset.
 #   setup.sh build            the program (release)        setup.sh build-if-absent   only where there is none
 #   setup.sh tests            the program and its tests    setup.sh ci-packages       only installs, for .ci/run
+#   setup.sh python-peers     brings PyTorch and transformers by pip into build/peers (3 GB), for golden/slow_peers
+#   setup.sh pip              only installs python3 with pip, for ./bench model
 #   setup.sh arm64-packages  what the preset arm64 needs: Debian's cross compiler and qemu
 #   setup.sh preset NAME [TARGET]   builds another preset, for .ci/run
 #   setup.sh toolkit         where no CUDA toolkit is installed, brings nvcc and headers by pip into build/toolkit
@@ -160,6 +162,22 @@ tokenizers() {
     rm -rf build/tokenizers && mv build/tokenizers.new build/tokenizers || exit 2
 }
 
+# What our logits are held against. Nothing here needs it; tests that would use it are skipped without it.
+python_peers() {
+    [ ! -x build/peers/bin/python ] || return 0
+    python3 -c 'import ensurepip, venv' 2>/dev/null || install python3 python3-venv
+    log=$root/build/peers.log
+    : >"$log" && rm -rf build/peers.new || fail "cannot write to $root/build"
+    say "bringing PyTorch and transformers into build/peers (about 3 GB)"
+    logged python3 -m venv build/peers.new && logged build/peers.new/bin/python -m pip install --disable-pip-version-check \
+        numpy torch transformers safetensors gguf tokenizers || {
+        tail -n 5 "$log" >&2
+        rm -rf build/peers.new
+        fail "pip could not bring them (build/peers.log)"
+    }
+    mv build/peers.new build/peers
+}
+
 # A GPU without a toolkit: the program is worth having without it too.
 toolkit_for_gpu() {
     [ -e /dev/nvidiactl ] || return 0
@@ -194,6 +212,12 @@ tests)
 ci-packages)
     install $for_build $for_tests $for_ci
     ;;
+python-peers)
+    python_peers
+    ;;
+pip)
+    install python3:python3 python3-pip
+    ;;
 arm64-packages)
     install $for_arm64
     ;;
@@ -203,5 +227,5 @@ toolkit)
 preset)
     build "$2" "${3:-all}"
     ;;
-*) fail "setup.sh build | build-if-absent | tests | ci-packages | arm64-packages | toolkit | preset NAME [TARGET]" ;;
+*) fail "setup.sh build | build-if-absent | tests | ci-packages | pip | arm64-packages | toolkit | python-peers | preset NAME [TARGET]" ;;
 esac

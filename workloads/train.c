@@ -130,6 +130,9 @@ static void check(const void *params_, const struct model_config *config,
                 "training keeps weights in f32, not %s: model.type = \"f32\"", format->name);
     if (config->params.window)
         problem(problems, "model.window", NULL, "training attends to all tokens: model.window = 0");
+    if (config->shape.rope_scaling)
+        problem(problems, "shape.rope_scaling", NULL,
+                "training turns by plain rotary angles: shape.rope_scaling = \"none\"");
     if (config->shape.d_h > 1024)
         problem(problems, "shape.d_h", NULL, "heads of %" PRId64 " values; at most 1024",
                 config->shape.d_h);

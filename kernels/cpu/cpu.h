@@ -47,10 +47,11 @@ struct cpu_weight {
     int64_t *part_panel; /* (n_parts + 1) its first panel: every part starts a new one */
 };
 
-struct rope_table {       /* cosine and sine of positions 0 ... filled-1 for one base */
+struct rope_table {       /* cosine and sine of positions 0 ... filled-1 */
     float *cosine, *sine; /* (capacity, half) */
     int32_t capacity, filled, half;
-    float base;
+    uint64_t key;            /* rope_key of what they are for */
+    const struct rope *rope; /* while it is filled */
 };
 
 struct inputs {     /* rows of x as codes: there while weights are whose input is int8 */
@@ -170,7 +171,7 @@ int64_t cpu_attention_parts(const struct cpu *, const struct step_bounds *);
 int64_t cpu_rows_scratch(const struct step_bounds *);
 
 /* rows.c: (half) each, of position p. */
-void cpu_angles(float *cosine, float *sine, int32_t p, int32_t half, double base);
+void cpu_angles(float *cosine, float *sine, int32_t p, int32_t half, const struct rope *);
 
 /* linear.c, attention.c, rows.c, select.c, ceilings.c */
 void cpu_embed(struct device *, struct tensor *, const struct weight *, const struct step *);

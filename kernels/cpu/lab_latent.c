@@ -65,7 +65,7 @@ static void append_rows(void *ctx, int64_t begin, int64_t end, int thread) {
     for (int64_t r = begin; r < end; r++) {
         const struct tensor *x = job->x, *q = job->q;
         const int32_t p = job->step->pos[r], kept = c->latent + c->rotary;
-        cpu_angles(cosine, sine, p, half, (double)job->rope->base);
+        cpu_angles(cosine, sine, p, half, job->rope);
         for (int32_t h = 0; h < job->heads->n_q; h++) {
             job->cpu->kernels->widen[x->type](
                 room, (char *)cpu_row(x, r) + (int64_t)h * width * (dtype_bits(x->type) / 8),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops that go over rows: embedding, norms, rotary positions, gathering; alone when there is
  * little to do. */
-#include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/rope.h"
 
 enum { WORTH_SHARING = 1 << 15 }; /* values: below, one thread is done before others have begun */
 
@@ -111,12 +111,9 @@ void cpu_add_norm(struct device *device, struct tensor *y, struct tensor *residu
 
 /* ---- rotary positions ---- */
 
-void cpu_angles(float *cosine, float *sine, int32_t p, int32_t half, double base) {
-    for (int32_t i = 0; i < half; i++) {
-        const double angle = p * pow(base, -2.0 * i / (2.0 * half));
-        cosine[i] = (float)cos(angle);
-        sine[i] = (float)sin(angle);
-    }
+void cpu_angles(float *cosine, float *sine, int32_t p, int32_t half, const struct rope *rope) {
+    for (int32_t i = 0; i < half; i++)
+        rope_cos_sin(rope, p * rope_turn(rope, i, 2 * half), cosine + i, sine + i);
 }
 
 static void fill_angles(void *ctx, int64_t begin, int64_t end, int thread) {
@@ -125,21 +122,26 @@ static void fill_angles(void *ctx, int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; i++) {
         const int32_t p = t->filled + (int32_t)i;
         cpu_angles(t->cosine + (int64_t)p * t->half, t->sine + (int64_t)p * t->half, p, t->half,
-                   (double)t->base);
+                   t->rope);
     }
 }
 
 /* Makes the table hold the step's positions; it grows by doubling, so this is soon never needed
  * again. */
-static void prepare_angles(struct cpu *cpu, int32_t half, float base, int32_t most) {
+static void prepare_angles(struct cpu *cpu, int32_t half, const struct rope *rope, int32_t most) {
     struct rope_table *t = &cpu->rope;
     if (t->half != half)
         return; /* other heads than planned: angles are computed as they are needed */
-    if (t->base != base) *t = (struct rope_table){t->cosine, t->sine, t->capacity, 0, half, base};
+    const uint64_t key = rope_key(rope, 2 * half);
+    if (t->key != key) {
+        t->key = key;
+        t->filled = 0;
+    }
     if (most > t->capacity) most = t->capacity;
     if (most <= t->filled) return;
     int32_t to = most < 512 ? 512 : 2 * most;
     if (to > t->capacity) to = t->capacity;
+    t->rope = rope;
     pool_run(cpu->pool, to - t->filled, 32, 16, fill_angles, t);
     t->filled = to;
 }
@@ -181,7 +183,7 @@ static void rope_rows(void *ctx, int64_t begin, int64_t end, int thread) {
             cosine = table->cosine + (int64_t)p * half;
             sine = table->sine + (int64_t)p * half;
         } else {
-            cpu_angles(own, own + half, p, half, (double)job->rope->base);
+            cpu_angles(own, own + half, p, half, job->rope);
         }
         for (int32_t h = 0; h < n_q; h++) {
             float *q = results_of(job->out, r, h * d, turned);
@@ -210,7 +212,7 @@ void cpu_rope_append(struct device *device, struct tensor *q, const struct kv *k
         !cpu_expects(job.cpu, cpu_rows_scratch(&now) <= job.cpu->scratch_floats,
                      "rope_append: heads larger than planned"))
         return;
-    prepare_angles(job.cpu, kv->d_h / 2, rope->base, step->most_kv);
+    prepare_angles(job.cpu, kv->d_h / 2, rope, step->most_kv);
     over_rows(&job, step->n_row, qkv->cols, rope_rows);
 }
 

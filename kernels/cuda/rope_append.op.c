@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rope_append of the CUDA device, and its table of cosines and sines: made on the host, where they
    are the reference's own bits. */
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -9,6 +8,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/cuda/rope_append.h"
+#include "kernels/rope.h"
 
 enum { PIECE = 1024 }; /* positions that are uploaded at a time */
 
@@ -29,31 +29,30 @@ int64_t cuda_rope_append_room(const struct gpu *gpu, const struct step_bounds *b
     return rope_append_table_bytes(bounds->most_kv, bounds->d_h);
 }
 
-static void turns_of(float *turns, int32_t p, int32_t d, const double *frequency) {
-    for (int32_t i = 0; i < d / 2; i++) {
-        const double angle = p * frequency[i];
-        turns[i] = (float)cos(angle);
-        turns[d / 2 + i] = (float)sin(angle);
-    }
+static void turns_of(float *turns, int32_t p, int32_t d, const struct rope *rope,
+                     const double *frequency) {
+    for (int32_t i = 0; i < d / 2; i++)
+        rope_cos_sin(rope, p * frequency[i], turns + i, turns + d / 2 + i);
 }
 
 /* All positions that were planned for, once: steps that are recorded later find them there. */
-static bool fill_turns(struct cuda *c, float base, int32_t d) {
+static bool fill_turns(struct cuda *c, const struct rope *rope, int32_t d) {
     struct cuda_room *room = &c->room[OP_ROPE_APPEND];
     const int32_t positions = c->bounds.most_kv;
-    const uint64_t wanted = (uint64_t)f32_bits(base) << 32 | (uint32_t)d;
+    const uint64_t wanted = rope_key(rope, d);
     if (room->holds == wanted) return true;
-    if (!cuda_expects(c, !c->recording, "rope_append: another base while a step is recorded") ||
+    if (!cuda_expects(c, !c->recording, "rope_append: other angles while a step is recorded") ||
         !cuda_expects(c, rope_append_table_bytes(positions, d) <= room->bytes,
                       "rope_append: heads larger than planned"))
         return false;
     if (room->holds) c->base.kind->forget(&c->base, NULL); /* recorded steps read the old ones */
     float *piece = must_alloc((size_t)PIECE * (size_t)d * sizeof *piece);
     double *frequency = must_alloc((size_t)(d / 2) * sizeof *frequency);
-    for (int32_t i = 0; i < d / 2; i++) frequency[i] = pow((double)base, -2.0 * i / d);
+    for (int32_t i = 0; i < d / 2; i++) frequency[i] = rope_turn(rope, i, d);
     for (int32_t first = 0; first < positions; first += PIECE) {
         const int32_t n = positions - first < PIECE ? positions - first : PIECE;
-        for (int32_t p = 0; p < n; p++) turns_of(piece + (int64_t)p * d, first + p, d, frequency);
+        for (int32_t p = 0; p < n; p++)
+            turns_of(piece + (int64_t)p * d, first + p, d, rope, frequency);
         c->base.kind->upload(&c->base, (float *)room->data + (int64_t)first * d, piece,
                              (size_t)n * (size_t)d * sizeof *piece);
     }
@@ -82,7 +81,7 @@ void cuda_rope_append(struct device *device, struct tensor *q, const struct kv *
             "rope_append: q, the cache and qkv do not fit") ||
         !cuda_expects(c, step->most_kv <= c->bounds.most_kv,
                       "rope_append: positions beyond what was planned") ||
-        !fill_turns(c, rope->base, d))
+        !fill_turns(c, rope, d))
         return;
     const struct rope_append_shape shape = {
         .rows = step->n_row,

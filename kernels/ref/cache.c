@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "kernels/ref/ref.h"
+#include "kernels/rope.h"
 
 /* Which (unit, head, slot) holds position p of sequence s: the index of its int8 scale, and of its
  * first value / d_h. */
@@ -31,8 +32,8 @@ static void append(const struct kv *kv, void *values, float *scales, int64_t at,
 
 void ref_rotate(float *head, int32_t d, int32_t p, const struct rope *rope) {
     for (int32_t i = 0; i < d / 2; i++) {
-        double angle = p * pow((double)rope->base, -2.0 * i / d);
-        float c = (float)cos(angle), s = (float)sin(angle);
+        float c, s;
+        rope_cos_sin(rope, p * rope_turn(rope, i, d), &c, &s);
         int32_t a = rope->style == ROPE_HALVES ? i : 2 * i;
         int32_t b = rope->style == ROPE_HALVES ? i + d / 2 : 2 * i + 1;
         float x = head[a], y = head[b];

@@ -216,10 +216,34 @@ def norm(x, gain, eps):
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * gain
 
 
-def rotate(x, base, pairs):
+def frequencies(s):
+    """Radians a position of each pair, and what cosine and sine are multiplied by: s["scaling"] as config.json has it."""
+    half, scaling = s["d_h"] // 2, s.get("scaling") or {"rope_type": "default"}
+    plain = s["base"] ** (-np.arange(half) / half)
+    kind, factor = scaling["rope_type"], scaling.get("factor")
+    if kind == "default":
+        return plain, 1.0
+    if kind == "linear":
+        return plain / factor, 1.0
+    context = scaling["original_max_position_embeddings"]
+    if kind == "llama3":  # by wavelengths: short ones stay, long ones are stretched, between them a weighted mean
+        wave, low, high = 2 * np.pi / plain, context / scaling["low_freq_factor"], context / scaling["high_freq_factor"]
+        smooth = (context / wave - scaling["low_freq_factor"]) / (scaling["high_freq_factor"] - scaling["low_freq_factor"])
+        between = (1 - smooth) * plain / factor + smooth * plain
+        return np.where(wave < high, plain, np.where(wave > low, plain / factor, between)), 1.0
+    # yarn: section 3.2 of the paper, with the constants of its authors' code
+    def pair(turns):
+        return s["d_h"] * math.log(context / (turns * 2 * math.pi)) / (2 * math.log(s["base"]))
+    first = max(math.floor(pair(scaling.get("beta_fast", 32))), 0)
+    last = min(math.ceil(pair(scaling.get("beta_slow", 1))), s["d_h"] - 1)
+    ramp = np.clip((np.arange(half) - first) / (last - first or 0.001), 0, 1)
+    return plain / factor * ramp + plain * (1 - ramp), scaling.get("attention_factor", 0.1 * math.log(factor) + 1)
+
+
+def rotate(x, turns, pairs):
     """x (T, heads, d_h)."""
     half = x.shape[-1] // 2
-    turn = np.exp(1j * np.arange(len(x))[:, None] * base ** (-np.arange(half) / half))[:, None, :]
+    turn = np.exp(1j * np.arange(len(x))[:, None] * turns[0])[:, None, :] * turns[1]
     if pairs:
         z = (x[..., 0::2] + 1j * x[..., 1::2]) * turn
         return np.stack([z.real, z.imag], -1).reshape(x.shape)
@@ -229,14 +253,14 @@ def rotate(x, base, pairs):
 
 def logits(s, w, tokens, pairs):
     """Of every position, (T, vocab)."""
-    t = len(tokens)
+    t, turns = len(tokens), frequencies(s)
     x = w[None, "embedding"][tokens]
     mask = np.triu(np.full((t, t), -np.inf), 1)
     for i in range(s["n_layers"]):
         y = norm(x, w[i, "norm_1"], s["eps"])
         q, k, v = (y @ w[i, n].T + w.get((i, "bias_" + n), 0) for n in "qkv")
-        q = rotate(q.reshape(t, s["n_q"], s["d_h"]), s["base"], pairs).transpose(1, 0, 2)
-        k = rotate(k.reshape(t, s["n_kv"], s["d_h"]), s["base"], pairs).transpose(1, 0, 2)
+        q = rotate(q.reshape(t, s["n_q"], s["d_h"]), turns, pairs).transpose(1, 0, 2)
+        k = rotate(k.reshape(t, s["n_kv"], s["d_h"]), turns, pairs).transpose(1, 0, 2)
         v = v.reshape(t, s["n_kv"], s["d_h"]).transpose(1, 0, 2)
         k, v = (np.repeat(a, s["n_q"] // s["n_kv"], 0) for a in (k, v))
         p = q @ k.transpose(0, 2, 1) / math.sqrt(s["d_h"]) + mask
@@ -273,7 +297,7 @@ def hf_config(s, model_type, **more):
     return dict({"model_type": model_type, "num_hidden_layers": s["n_layers"], "hidden_size": s["d_model"],
                  "intermediate_size": s["d_ff"], "num_attention_heads": s["n_q"], "num_key_value_heads": s["n_kv"],
                  "head_dim": s["d_h"], "vocab_size": s["vocab"], "rms_norm_eps": s["eps"], "rope_theta": s["base"],
-                 "hidden_act": "silu", "tie_word_embeddings": s["tied"], "rope_scaling": None,
+                 "hidden_act": "silu", "tie_word_embeddings": s["tied"], "rope_scaling": s.get("scaling"),
                  "architectures": ["ForCausalLM"]}, **more)
 
 
@@ -288,6 +312,31 @@ def to_pairs(model, s):
     return out
 
 
+# Contexts and factors under which pairs of heads of 16 fall on both sides of the bounds, and between them.
+SCALINGS = {
+    "linear": {"rope_type": "linear", "factor": 4.0},
+    "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 64},
+    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 16.0, "beta_slow": 2.0},
+    "yarn_given": {"type": "yarn", "rope_type": "yarn", "factor": 6.0, "original_max_position_embeddings": 512,
+                   "attention_factor": 1.3}}
+
+
+def gguf_scaling(s, architecture):
+    """Metadata and tensors that say the same in a GGUF file."""
+    scaling, prefix = s["scaling"], architecture + ".rope.scaling."
+    if scaling["rope_type"] == "llama3":
+        plain = s["base"] ** (-np.arange(s["d_h"] // 2) / (s["d_h"] // 2))
+        return [], [("rope_freqs.weight", [s["d_h"] // 2], 0, encode("F32", plain / frequencies(s)[0]), None)]
+    meta = [(prefix + "type", scaling["rope_type"]), (prefix + "factor", scaling["factor"])]
+    if scaling["rope_type"] == "yarn":
+        usual = 0.1 * math.log(scaling["factor"]) + 1
+        meta += [(prefix + "original_context_length", scaling["original_max_position_embeddings"]),
+                 (prefix + "yarn_beta_fast", scaling.get("beta_fast", 32.0)), (prefix + "yarn_beta_slow", scaling.get("beta_slow", 1.0)),
+                 (prefix + "attn_factor", scaling.get("attention_factor", usual) / usual)]
+    return meta, []
+
+
 SMALL = dict(n_layers=2, d_model=48, n_q=6, n_kv=2, d_h=10, d_ff=72, vocab=61, base=10000.0, eps=1e-5, tied=False, bias=False)
 WIDE = dict(n_layers=2, d_model=256, n_q=8, n_kv=2, d_h=32, d_ff=512, vocab=97, base=5e5, eps=1e-6, tied=False, bias=False)
 QWEN = dict(n_layers=2, d_model=64, n_q=4, n_kv=1, d_h=16, d_ff=96, vocab=83, base=1e6, eps=1e-6, tied=True, bias=True)
@@ -299,11 +348,27 @@ def write(path, data):
         f.write(data if isinstance(data, bytes) else json.dumps(data).encode())
 
 
-def expected(root, name, s, model, pairs):
-    tokens = rng.integers(0, s["vocab"], 9)
+def expected(root, name, s, model, pairs, n=9):
+    tokens = rng.integers(0, s["vocab"], n)
     out = logits(s, floats(model), tokens, pairs)
     write("%s/%s.expected" % (root, name), np.array([len(tokens), s["vocab"]], "<i4").tobytes() + tokens.astype("<i4").tobytes()
           + out.astype("<f4").tobytes())
+
+
+def scaled_models(root):
+    """Stretched rotary angles: each kind in a folder and in a GGUF file, with one meaning."""
+    for name, scaling in SCALINGS.items():
+        s = dict(SMALL, d_h=16, n_q=4, vocab=37, d_model=32, base=1000.0, scaling=scaling)
+        m = make(s, {"": "F32"})
+        folder = root + "/" + name
+        config = hf_config(s, "llama", max_position_embeddings=4096)
+        if name == "llama3":  # as newer versions of the library write it
+            config["rope_parameters"] = dict(config.pop("rope_scaling"), rope_theta=config.pop("rope_theta"))
+        write(folder + "/config.json", config)
+        write(folder + "/model.safetensors", safetensors(hf_tensors(m)))
+        more, tensors = gguf_scaling(s, "llama")
+        write(folder + ".gguf", gguf(gguf_meta(s, "llama") + more, gguf_tensors(to_pairs(m, s)) + tensors))
+        expected(root, name, s, m, False, 40)
 
 
 def models(root):
@@ -427,7 +492,10 @@ def broken_gguf():
     yield "a tensor of others", gguf(meta, one("blk.0.attn_q_norm.weight", [4], 0, b"\0" * 16, None)), "no use for"
     yield "a layer too many", gguf(meta, one("blk.1.attn_q.weight", [8, 8], 0, b"\0" * 256, None)), "no use for"
     yield "one bias", gguf(meta, one("blk.0.attn_q.bias", [8], 0, b"\0" * 32, None)), "no tensor 'blk.0.attn_k.bias'"
-    yield "rope_freqs", gguf(meta, one("rope_freqs.weight", [2], 0, b"\0" * 8, None)), "rotary angles are rescaled"
+    yield "rope_freqs of others", gguf(meta, one("rope_freqs.weight", [4], 0, b"\0" * 16, None)), "heads of 4 have 2 pairs"
+    yield "rope_freqs twice", gguf(put(a + "rope.scaling.factor", 4.0), one("rope_freqs.weight", [2], 0, b"\0" * 8, None)), "one is read"
+    yield "rope_freqs in a layer", gguf(meta, one("blk.0.rope_freqs.weight", [2], 0, b"\0" * 8, None)), "no use for"
+    yield "long and short factors", gguf(meta, one("rope_factors_long.weight", [2], 0, b"\0" * 8, None)), "no use for"
     for key in ("block_count", "embedding_length", "feed_forward_length", "attention.head_count",
                 "attention.layer_norm_rms_epsilon"):
         yield "without " + key, gguf([e for e in meta if e[0] != a + key], tensors), "lack llama." + key
@@ -443,8 +511,15 @@ def broken_gguf():
         yield "eps %g" % v, gguf(put(a + "attention.layer_norm_rms_epsilon", v), tensors), "from 0 on"
         yield "base %g" % v, gguf(put(a + "rope.freq_base", v), tensors), "from 0 on"
     yield "eps 2", gguf(put(a + "attention.layer_norm_rms_epsilon", 2.0), tensors), "eps would be 2"
-    yield "rope scaling", gguf(put(a + "rope.scaling.type", "yarn"), tensors), "rotary angles are rescaled"
-    yield "rope factor", gguf(put(a + "rope.scaling.factor", 4.0), tensors), "rotary angles are rescaled"
+    yield "rope scaling", gguf(put(a + "rope.scaling.type", "longrope"), tensors), "linear, llama3 and yarn are read"
+    yield "rope scaling 3", gguf(put(a + "rope.scaling.type", 3), tensors), "must be a word"
+    for v, said in ((0.5, "numbers from 1 on"), (float("nan"), "from 0 on"), (-2.0, "from 0 on"), (1e30, "rope_factor would be")):
+        yield "rope factor %g" % v, gguf(put(a + "rope.scaling.factor", v), tensors), said
+    yarn = [(a + "rope.scaling.type", "yarn"), (a + "rope.scaling.factor", 4.0)]
+    for key, v, said in (("yarn_log_multiplier", 0.1, "linear, llama3 and yarn"), ("yarn_ext_factor", 0.5, "other than 1"),
+                         ("yarn_beta_fast", 0.5, "ends"), ("original_context_length", 0, "must be"), ("attn_factor", 1e9, "rope_magnify")):
+        yield "yarn " + key, gguf(meta + yarn + [(a + "rope.scaling." + key, v)], tensors), said
+    yield "yarn without a base", gguf([(k, 1.0 if k == a + "rope.freq_base" else v) for k, v in meta] + yarn, tensors), "turn alike"
     yield "half rotation", gguf(put(a + "rope.dimension_count", 2), tensors), "a part of each head"
     yield "experts", gguf(put(a + "expert_count", 8), tensors), "experts"
     yield "clamp", gguf(put(a + "attention.clamp_kqv", 3.0), tensors), "no such factor"
@@ -513,9 +588,14 @@ def broken_safetensors():
         ("model_type", "gemma", "runs llama"), ("model_type", None, "lacks model_type"), ("num_hidden_layers", 0, "must be"),
         ("num_hidden_layers", 1.5, "must be"), ("num_hidden_layers", "1", "must be"), ("num_hidden_layers", None, "lack"),
         ("hidden_size", 16, "elements"), ("head_dim", 8, "elements"), ("num_key_value_heads", [1], "from layer to layer"),
-        ("hidden_act", "gelu", "silu"), ("rope_scaling", {"rope_type": "llama3", "factor": 8.0}, "rotary angles are rescaled"),
-        ("rope_scaling", {"type": "linear", "factor": 2.0}, "rotary angles are rescaled"),
-        ("rope_parameters", {"rope_type": "yarn"}, "rotary angles are rescaled"), ("quantization_config", {"bits": 4}, "quantized"),
+        ("hidden_act", "gelu", "silu"), ("rope_scaling", {"rope_type": "llama3", "factor": 8.0}, "lack rope_scaling.original_max_position"),
+        ("rope_scaling", {"factor": 2.0}, "without a rope_type"), ("rope_scaling", {"type": "linear"}, "lack rope_scaling.factor"), ("rope_scaling", {"type": "dynamic", "factor": 2.0}, "'dynamic'"),
+        ("rope_scaling", {"type": "linear", "factor": "2"}, "must be a number"), ("rope_scaling", {"type": "linear", "factor": 0.5}, "from 1 on"),
+        ("rope_parameters", {"rope_type": "yarn"}, "lack rope_parameters.factor"), ("rope_parameters", {"rope_type": "longrope"}, "'longrope'"),
+        ("rope_parameters", {"rope_type": "default", "partial_rotary_factor": 0.5}, "a part of each head"),
+        ("rope_scaling", {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64, "truncate": False}, "truncate"),
+        ("rope_scaling", {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4, "high_freq_factor": 4,
+                          "original_max_position_embeddings": 64}, "or before"), ("quantization_config", {"bits": 4}, "quantized"),
         ("mlp_bias", True, "no biases"), ("partial_rotary_factor", 0.5, "a part of each head"), ("num_local_experts", 8, "experts"),
         ("tie_word_embeddings", False, "no tensor 'lm_head.weight'"), ("vocab_size", 1e300, "must be"), ("rms_norm_eps", -1, "from 0 on")]
     for key, v, said in changes:
@@ -551,6 +631,11 @@ def bad_values(root):
             path = "values/%s%d.gguf" % (name, i)
             write("%s/%s" % (root, path), gguf(gguf_meta(s, "llama"), gguf_tensors(m)))
             lines.append((path, GGUF_NAMES[name], said))
+    for i, (bad, said) in enumerate([(math.nan, "nan"), (0.0, "stretched by numbers from"), (-1.0, "is -1"), (math.inf, "is inf")]):
+        s, m = tiny()
+        path, table = "values/factors%d.gguf" % i, ("rope_freqs.weight", [2], 0, encode("F32", [1.0, bad]), None)
+        write("%s/%s" % (root, path), gguf(gguf_meta(s, "llama"), gguf_tensors(m) + [table]))
+        lines.append((path, "rope_freqs.weight", said))
     s, m = tiny()
     kind, rows, cols, raw = m[0, "down"]
     v = np.array(raw).view("<f4").copy()
@@ -558,6 +643,32 @@ def bad_values(root):
     m[0, "down"] = (kind, rows, cols, v.view(np.uint8))
     write(root + "/values/large.gguf", gguf(gguf_meta(s, "llama"), gguf_tensors(m)))
     write(root + "/values.tsv", "".join("\t".join(line) + "\n" for line in lines).encode())
+
+
+def sparse(path, s, kind):
+    """A GGUF file whose weights are all zero, and take no room on the disk: for tests of memory."""
+    _, values, size, _ = BLOCKS[kind]
+    d, q, kv, f = s["d_model"], s["n_q"] * s["d_h"], s["n_kv"] * s["d_h"], s["d_ff"]
+    shapes = [(None, "embedding", s["vocab"], d), (None, "norm", None, d)]
+    for i in range(s["n_layers"]):
+        shapes += [(i, name, rows, cols) for name, rows, cols in
+                   [("q", q, d), ("k", kv, d), ("v", kv, d), ("o", d, q), ("gate", f, d), ("up", f, d), ("down", d, f),
+                    ("norm_1", None, d), ("norm_2", None, d)]]
+    tensors, at = [], 0
+    for layer, name, rows, cols in shapes:
+        number, n = (BLOCKS[kind][0], rows * cols // values * size) if rows else (0, 4 * cols)
+        head = "" if layer is None else "blk.%d." % layer
+        tensors.append((head + GGUF_NAMES[name], [cols, rows] if rows else [cols], number, b"", at))
+        at += -(-n // 32) * 32
+    head = gguf(gguf_meta(s, "llama"), tensors)
+    write(path, head)
+    os.truncate(path, len(head) + at)
+
+
+def sparse_models(root):
+    s = dict(n_layers=2, d_model=2048, n_q=16, n_kv=4, d_h=128, d_ff=5632, vocab=8192, base=1e4, eps=1e-5)
+    sparse(root + "/zeros.gguf", s, "F16")
+    sparse(root + "/zeros8.gguf", s, "Q8_0")
 
 
 def corpus(root):
@@ -569,11 +680,15 @@ def corpus(root):
     s, m = tiny()
     write(root + "/model.safetensors", safetensors(hf_tensors(m)))
     write(root + "/config.json", hf_config(s, "llama"))
+    for name in ("yarn", "llama3"):
+        s, m = tiny(scaling=SCALINGS[name])
+        more, tensors = gguf_scaling(s, "llama")
+        write("%s/%s.gguf" % (root, name), gguf(gguf_meta(s, "llama") + more, gguf_tensors(m) + tensors))
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--corpus":
         corpus(sys.argv[2])
     else:
-        for make_files in (models, every_type, broken, bad_values):
+        for make_files in (models, every_type, broken, bad_values, scaled_models, sparse_models):
             make_files(sys.argv[1])

@@ -60,7 +60,7 @@ static void latent_on(struct op_target *target) {
     const int32_t n_q = (int32_t)shape[0], d_h = (int32_t)shape[1], n = (int32_t)shape[2];
     const int32_t rotary = (int32_t)shape[3], tokens = (int32_t)shape[4], width = n + rotary;
     const int32_t q_cols = n_q * (d_h + rotary);
-    const struct rope rope = {shape[6], shape[5] > 0 ? ROPE_PAIRS : ROPE_HALVES};
+    const struct rope rope = {.base = shape[6], .style = shape[5] > 0 ? ROPE_PAIRS : ROPE_HALVES};
     const struct step_bounds bounds = {
         1, tokens, 1, tokens, tokens, n_q, 1, d_h > width ? d_h : width, 8, 8, 8, DT_F32};
     struct op_step step;

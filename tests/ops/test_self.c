@@ -94,6 +94,22 @@ static void rope_other_style(struct device *d, struct tensor *q, const struct kv
     right(d)->rope_append(d, q, kv, qkv, step, &other);
 }
 
+static void rope_not_scaled(struct device *d, struct tensor *q, const struct kv *kv,
+                            const struct tensor *qkv, const struct step *step,
+                            const struct rope *rope) {
+    struct rope other = *rope;
+    other.factor = NULL;
+    right(d)->rope_append(d, q, kv, qkv, step, &other);
+}
+
+static void rope_not_magnified(struct device *d, struct tensor *q, const struct kv *kv,
+                               const struct tensor *qkv, const struct step *step,
+                               const struct rope *rope) {
+    struct rope other = *rope;
+    other.magnify = 0;
+    right(d)->rope_append(d, q, kv, qkv, step, &other);
+}
+
 static void rope_no_table(struct device *d, struct tensor *q, const struct kv *kv,
                           const struct tensor *qkv, const struct step *step,
                           const struct rope *rope) {
@@ -210,6 +226,8 @@ static const struct habit habits[] = {
     {"linear: last bit depends on the batch", op_check_invariance, {.linear = linear_by_batch}},
     {"add_norm: no eps", op_check_add_norm, {.add_norm = norm_without_eps}},
     {"rope_append: one style", op_check_rope_append, {.rope_append = rope_other_style}},
+    {"rope_append: not scaled", op_check_rope_append, {.rope_append = rope_not_scaled}},
+    {"rope_append: not magnified", op_check_rope_append, {.rope_append = rope_not_magnified}},
     {"rope_append: one block", op_check_rope_append, {.rope_append = rope_no_table}},
     {"attention: no window", op_check_attention, {.attention = attention_no_window}},
     {"attention: scale 1 % off", op_check_attention, {.attention = attention_wrong_scale}},

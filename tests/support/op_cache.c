@@ -135,6 +135,11 @@ static void make_case(struct op_rig *rig, struct cache_case *c, enum layout layo
     c->slack = OP_PICK(rig, ((const int32_t[]){0, 0, 1, 3}));
     c->rope.style = op_int(rig, 0, 1) ? ROPE_PAIRS : ROPE_HALVES;
     c->rope.base = OP_PICK(rig, ((const float[]){10000, 1e6f, 500000}));
+    if (op_int(rig, 0, 2) > 0) return;
+    float *factor = arena_alloc(rig->arena, (size_t)c->kv.d_h / 2 * sizeof *factor);
+    for (int32_t i = 0; i < c->kv.d_h / 2; i++) factor[i] = 0.5f + fabsf(op_real(rig)) * 4;
+    c->rope.factor = factor;
+    c->rope.magnify = op_int(rig, 0, 1) ? 1.25f : 0;
 }
 
 static void free_case(struct cache_case *c) {
@@ -242,7 +247,9 @@ static void append_case(struct op_rig *rig, enum layout layout, enum dtype activ
     struct cache_case c;
     make_case(rig, &c, layout, activation, kv_type, 600, NULL);
     c.rows = op_reals(rig, (int64_t)c.step.host.n_row * (c.n_q + 2 * c.kv.n_kv) * c.kv.d_h, 1);
-    name_case(rig, c.rope.style == ROPE_PAIRS ? "rope_append pairs" : "rope_append halves", &c);
+    static const char *const called[2][2] = {{"rope_append halves", "rope_append halves, scaled"},
+                                             {"rope_append pairs", "rope_append pairs, scaled"}};
+    name_case(rig, called[c.rope.style == ROPE_PAIRS][c.rope.factor != NULL], &c);
     const struct op_case ask = question(&c);
     op_supported(rig, &rig->ref, OP_ROPE_APPEND, &ask);
     struct appended want = append_run(rig, &rig->ref, &c);

@@ -186,7 +186,7 @@ static void flow(struct op_rig *rig, struct op_target *target, enum dtype kv_typ
     const int32_t length = tokens(rig);
     const int32_t width = width_of(h), q_cols = h->n_q * h->d_h;
     const struct kv kv = make_cache(rig, target, kv_type, h, layout, n);
-    const struct rope rope = {10000, ROPE_HALVES};
+    const struct rope rope = {.base = 10000, .style = ROPE_HALVES};
     int held = target->n_buffers; /* the cache stays, the rest goes after each step */
     for (int32_t at = 0; at < length; at += piece) {
         int32_t rows = length - at < piece ? length - at : piece, before[SEQS], counts[SEQS];

@@ -58,8 +58,8 @@ static void make_latent(struct op_rig *rig, struct latent_case *c) {
                               .latent = OP_PICK(rig, ((const int32_t[]){1, 3, 15, 16, 17, 32, 70})),
                               .rotary = OP_PICK(rig, ((const int32_t[]){0, 2, 6, 8, 16})),
                               .capacity = c->step.host.most_kv + op_int(rig, 0, 3)};
-    c->rope = (struct rope){OP_PICK(rig, ((const float[]){10000, 500})),
-                            op_int(rig, 0, 1) ? ROPE_PAIRS : ROPE_HALVES};
+    c->rope = (struct rope){.base = OP_PICK(rig, ((const float[]){10000, 500})),
+                            .style = op_int(rig, 0, 1) ? ROPE_PAIRS : ROPE_HALVES};
     c->units = n_seq + op_int(rig, 0, 1);
     c->gap = OP_PICK(rig, ((const int32_t[]){0, 0, 3}));
     const int32_t width = c->cache.latent + c->cache.rotary;

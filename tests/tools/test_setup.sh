@@ -80,6 +80,11 @@ ends 'arm64' 0
 has 'arm64 takes what is absent' "$called" 'install --no-install-recommends gcc-aarch64-linux-gnu qemu-user libxxhash-dev'
 has_not 'arm64 builds nothing' "$called" cmake
 
+attempt -- pip
+ends 'pip' 0
+has 'pip takes what is absent' "$called" 'install --no-install-recommends python3 '
+has_not 'pip builds nothing' "$called" cmake
+
 attempt BROKEN=1 -- build
 ends 'a broken build' 2
 has 'its log is shown' "$said" 'broken on purpose'

@@ -230,11 +230,45 @@ static int open_alone(struct model_file *file, const char *path, struct err *err
     return code;
 }
 
+int model_file_place(const char *name, char *path, size_t size, struct err *err) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n;
+    /* A relative XDG_CACHE_HOME is to be ignored: XDG Base Directory Specification. */
+    if (cache && *cache == '/')
+        n = snprintf(path, size, "%s/bench/models/%s.gguf", cache, name);
+    else if (home && *home)
+        n = snprintf(path, size, "%s/.cache/bench/models/%s.gguf", home, name);
+    else
+        return err_set(err, ERR_INPUT,
+                       "neither XDG_CACHE_HOME nor HOME is set: where models lie is not known");
+    if (n < 0 || (size_t)n >= size)
+        return err_set(err, ERR_INPUT, "the path is longer than %zu bytes", size);
+    return 0;
+}
+
+/* A word alone that is no file here may be a model that was brought. */
+static int find_named(const char *path, char *place, size_t size, struct stat *st,
+                      struct err *err) {
+    if (*path == 0 || strpbrk(path, "/.")) return err_system(err, ENOENT, "%s", path);
+    int code = model_file_place(path, place, size, err);
+    if (!code && stat(place, st))
+        code = err_set(err, ERR_INPUT,
+                       "%s is neither a file here nor a model that was brought: `./bench model %s` "
+                       "brings it, if `./bench model` knows it",
+                       path, path);
+    return code;
+}
+
 static int open_any(struct model_file *file, const char *path, struct err *err) {
     struct stat st;
-    char magic[4] = "";
+    char magic[4] = "", place[PATH_MAX];
     int part;
-    if (stat(path, &st)) return err_system(err, errno, "%s", path);
+    if (stat(path, &st)) {
+        int code = errno == ENOENT ? find_named(path, place, sizeof place, &st, err)
+                                   : err_system(err, errno, "%s", path);
+        if (code) return code;
+        path = place;
+    }
     if (S_ISDIR(st.st_mode)) return file_open_folder(file, path, err);
     const size_t len = strlen(path);
     if (len > 12 && !strcmp(path + len - 12, ".safetensors")) return open_alone(file, path, err);

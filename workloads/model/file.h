@@ -34,10 +34,13 @@ struct file_tensor {
     int64_t begin, bytes;
 };
 
-/* path: a GGUF file, a .safetensors file, or a folder with config.json and *.safetensors. ERR_INPUT
+/* path: a GGUF file, a .safetensors file, or a folder with config.json and *.safetensors; a word
+   without slash and dot that names nothing there is a model that `bench model` has brought. ERR_INPUT
    with a sentence that names the file. */
 int model_file_open(struct model_file **, const char *path, struct err *);
 void model_file_close(struct model_file **); /* NULL inside is safe */
+/* Where `bench model` lays a model of that name: below XDG_CACHE_HOME, or else ~/.cache. */
+int model_file_place(const char *name, char *path, size_t size, struct err *);
 bool model_file_is_gguf(const struct model_file *);
 const char *model_file_path(const struct model_file *);
 /* "Qwen 0.5B.gguf" is "Qwen_0.5B": the last part of the path, as a word. */

@@ -46,7 +46,9 @@ static void row(void *ctx, int64_t r, float *out) {
     struct file_rows *rows = array->rows;
     const int64_t cols = array->tensor->cols;
     struct err err = {0};
-    bool good = true;
+    /* Magnitudes lie in the order of their bits, NaNs above all: so compilers make vectors of it. */
+    const int32_t most = (int32_t)f32_bits(array->most);
+    int32_t beyond = 0;
     if (atomic_load_explicit(&rows->failed, memory_order_relaxed)) {
         memset(out, 0, (size_t)cols * sizeof *out);
         return;
@@ -56,8 +58,9 @@ static void row(void *ctx, int64_t r, float *out) {
         memset(out, 0, (size_t)cols * sizeof *out);
         return;
     }
-    for (int64_t c = 0; c < cols; c++) good &= fabsf(out[c]) <= array->most; /* not of a NaN */
-    for (int64_t c = 0; c < cols && !good; c++) {
+    for (int64_t c = 0; c < cols; c++)
+        beyond |= (int32_t)(f32_bits(out[c]) & 0x7fffffffu) > most;
+    for (int64_t c = 0; c < cols && beyond; c++) {
         if (fabsf(out[c]) <= array->most) continue;
         bad_value(array, r, c, out[c]);
         break;
@@ -78,6 +81,22 @@ void file_rows_vector(struct file_rows *rows, int64_t layer, int kind, float *ou
     struct file_array array;
     const struct row_source source = file_rows_source(rows, &array, layer, kind, DT_F32);
     source.row(source.ctx, 0, out);
+}
+
+int file_rows_factors(struct file_rows *rows, int64_t n, float *out, struct err *err) {
+    const struct file_tensor *table = model_file_tensor(rows->file, ROPE_TENSOR);
+    if (!table || table->rows != 1 || table->cols != n)
+        return err_set(err, ERR_INPUT, "%s has no tensor '%s' of %lld elements",
+                       model_file_path(rows->file), ROPE_TENSOR, (long long)n);
+    int code = model_file_row(rows->file, table, 0, out, err);
+    for (int64_t i = 0; i < n && !code; i++)
+        if (!(out[i] >= 1e-6f && out[i] <= 1e6f))
+            code =
+                err_set(err, ERR_INPUT,
+                        "%s: tensor '%s', column %lld is %g: angles are stretched by numbers from "
+                        "1e-6 to 1e6",
+                        model_file_path(rows->file), ROPE_TENSOR, (long long)i, (double)out[i]);
+    return code;
 }
 
 int file_rows_fault(struct file_rows *rows, struct err *err) {

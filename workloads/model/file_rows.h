@@ -21,8 +21,10 @@ struct row_source file_rows_source(struct file_rows *, struct file_array *array,
                                    int kind, enum dtype type);
 /* A vector of n floats. */
 void file_rows_vector(struct file_rows *, int64_t layer, int kind, float *out);
-/* What went wrong since the file was opened: it lost its end, a NaN, an infinity or a value that the
-   type does not hold, with tensor, row and column. 0: nothing. */
+/* The n factors of rotary angles, all above zero. */
+int file_rows_factors(struct file_rows *, int64_t n, float *out, struct err *);
+/* What went wrong since the file was opened: it lost its end, a NaN, an infinity or a value that
+   the type does not hold, with tensor, row and column. 0: nothing. */
 int file_rows_fault(struct file_rows *, struct err *);
 /* The same, and whether the file is still the one that was opened. */
 int file_rows_finish(struct file_rows *, struct err *);

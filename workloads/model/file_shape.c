@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metadata of GGUF and of config.json to a shape. Sources: docs/gguf.md of the ggml project, and
- * the configuration classes LlamaConfig, MistralConfig and Qwen2Config of the transformers library.
+ * the configuration classes LlamaConfig, MistralConfig and Qwen2Config of the transformers library,
+ * whose modeling_rope_utils.py says what each kind of rope scaling means.
  */
 #include "workloads/model/file_shape.h"
 
@@ -13,6 +14,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "kernels/ops.h"
+#include "workloads/model/rope.h"
 #include "workloads/model/stored.h"
 
 struct reading {
@@ -87,10 +89,115 @@ static void refuse_set(struct reading *r, const char *key, const char *why) {
     if (!off) fail(r, ERR_UNSUPPORTED, "%s: %s", v->key, why);
 }
 
-static const char no_scaling[] =
-    "its rotary angles are rescaled, and the transformer here does not rescale them: models without "
-    "rope scaling are read";
+static const char other_scaling[] =
+    "its rotary angles are stretched in another way than the transformer here knows: linear, llama3 "
+    "and yarn are read";
 static const char no_experts[] = "it has experts; dense models are read";
+
+/* ---- stretched angles -------------------------------------------------------------------------
+ */
+
+/* Source: get_mscale of the YaRN authors' code. */
+static double mscale(double factor, double by) {
+    return factor <= 1 ? 1 : 0.1 * by * log(factor) + 1;
+}
+
+static void scaling_bounds(struct reading *r, const struct model_shape *s) {
+    if (r->code) return;
+    if (!(s->rope_factor >= 1))
+        fail(r, ERR_UNSUPPORTED, "its rope scaling's factor is %g: numbers from 1 on",
+             s->rope_factor);
+    if (!(s->rope_low < s->rope_high))
+        fail(r, ERR_INPUT, "its rope scaling ends (%g turns) where it begins (%g), or before",
+             s->rope_low, s->rope_high);
+    if (s->rope_scaling == ROPE_YARN && !(s->rope_base > 1))
+        fail(r, ERR_INPUT,
+             "with a rotary base of %g all pairs turn alike, and yarn cannot tell them",
+             s->rope_base);
+}
+
+static void gguf_scaling(struct reading *r, struct model_shape *s) {
+    const struct file_value *kind = find(r, "rope.scaling.type");
+    /* llama.cpp takes a factor without a kind for linear. */
+    const char *type = text(r, "rope.scaling.type", "linear");
+    const double factor = real(r, "rope.scaling.factor", real(r, "rope.scale_linear", 1));
+    const int64_t trained = integer(r, "context_length", 1, 0);
+    const double extrapolated = real(r, "rope.scaling.yarn_ext_factor", 1);
+    const bool yarn = !strcmp(type, "yarn"), none = !strcmp(type, "none");
+    if (kind && kind->kind != FILE_TEXT) fail(r, ERR_INPUT, "%s must be a word", kind->key);
+    if (!none && !yarn && strcmp(type, "linear") != 0)
+        fail(r, ERR_UNSUPPORTED, "rope.scaling.type is '%.40s': %s", type, other_scaling);
+    if (none || r->code) return;
+    s->rope_factor = factor == 0 ? 1 : factor;
+    s->rope_scaling = yarn ? ROPE_YARN : s->rope_factor == 1 ? ROPE_NONE : ROPE_LINEAR;
+    if (yarn) {
+        s->rope_context =
+            integer(r, "rope.scaling.original_context_length", 1, trained ? trained : -1);
+        s->rope_high = real(r, "rope.scaling.yarn_beta_fast", 32);
+        s->rope_low = real(r, "rope.scaling.yarn_beta_slow", 1);
+        s->rope_magnify = real(r, "rope.scaling.attn_factor", 1) * mscale(s->rope_factor, 1);
+        if (extrapolated != 1 || real(r, "rope.scaling.yarn_attn_factor", 1) != 1)
+            fail(r, ERR_UNSUPPORTED,
+                 "rope.scaling.yarn_ext_factor and yarn_attn_factor other than 1 are not read");
+        refuse_set(r, "rope.scaling.yarn_log_multiplier", other_scaling);
+    }
+    scaling_bounds(r, s);
+}
+
+/* Writers of GGUF turn llama3's rule into a factor for each pair. */
+static void gguf_factors(struct reading *r, struct model_shape *s) {
+    const struct file_tensor *table = model_file_tensor(r->file, ROPE_TENSOR);
+    if (!table) return;
+    if (s->rope_scaling != ROPE_NONE)
+        fail(r, ERR_UNSUPPORTED, "both %s and rope.scaling stretch its rotary angles; one is read",
+             ROPE_TENSOR);
+    if (table->rows != 1 || table->cols != s->d_h / 2)
+        fail(r, ERR_INPUT, "tensor '%s' has %lld x %lld elements; heads of %lld have %lld pairs",
+             ROPE_TENSOR, (long long)table->rows, (long long)table->cols, (long long)s->d_h,
+             (long long)s->d_h / 2);
+    s->rope_scaling = ROPE_FILE;
+}
+
+static void config_scaling(struct reading *r, struct model_shape *s) {
+    const char *prefix = r->prefix;
+    /* rope_scaling before 5.0 of the library, rope_parameters from then on. */
+    const bool older = find(r, "rope_scaling.rope_type") || find(r, "rope_scaling.type") ||
+                       !find(r, "rope_parameters.rope_type");
+    const int64_t context = integer(r, "original_max_position_embeddings", 1, 0);
+    const int64_t longest = integer(r, "max_position_embeddings", 1, 0);
+    r->prefix = older ? "rope_scaling." : "rope_parameters.";
+    const char *type = text(r, "rope_type", text(r, "type", "default"));
+    const bool linear = !strcmp(type, "linear"), llama3 = !strcmp(type, "llama3"),
+               yarn = !strcmp(type, "yarn");
+    if (real(r, "partial_rotary_factor", 1) != 1)
+        fail(r, ERR_UNSUPPORTED, "it rotates a part of each head only; here the whole head turns");
+    if (!linear && !llama3 && !yarn && strcmp(type, "default") != 0)
+        fail(r, ERR_UNSUPPORTED, "its rope_type is '%.40s': %s", type, other_scaling);
+    if (!strcmp(type, "default") && find(r, "factor"))
+        fail(r, ERR_UNSUPPORTED, "%sfactor without a rope_type: %s", r->prefix, other_scaling);
+    if (linear || llama3 || yarn) {
+        s->rope_scaling = linear ? ROPE_LINEAR : llama3 ? ROPE_LLAMA3 : ROPE_YARN;
+        s->rope_factor = real(r, "factor", -1);
+    }
+    if (llama3 || yarn) {
+        s->rope_context =
+            context ? context
+                    : integer(r, "original_max_position_embeddings", 1, longest ? longest : -1);
+        s->rope_low = real(r, llama3 ? "low_freq_factor" : "beta_slow", llama3 ? -1 : 1);
+        s->rope_high = real(r, llama3 ? "high_freq_factor" : "beta_fast", llama3 ? -1 : 32);
+    }
+    if (yarn) {
+        const double one = real(r, "mscale", 0), all = real(r, "mscale_all_dim", 0);
+        const double inferred = one != 0 && all != 0
+                                    ? mscale(s->rope_factor, one) / mscale(s->rope_factor, all)
+                                    : mscale(s->rope_factor, 1);
+        s->rope_magnify = real(r, "attention_factor", inferred);
+        if (!flag(r, "truncate", true))
+            fail(r, ERR_UNSUPPORTED, "truncate: yarn's ramp begins and ends at whole pairs here");
+    }
+    r->prefix = prefix;
+    scaling_bounds(r, s);
+}
 
 /* ---- GGUF -------------------------------------------------------------------------------------
  */
@@ -106,11 +213,6 @@ static void refuse_gguf(struct reading *r, int64_t d_h) {
                                          "attn_logit_softcapping",
                                          "final_logit_softcapping"};
     refuse_set(r, "expert_count", no_experts);
-    refuse_set(r, "rope.scaling.type", no_scaling);
-    if (real(r, "rope.scaling.factor", 1) != 1 || real(r, "rope.scale_linear", 1) != 1)
-        fail(r, ERR_UNSUPPORTED, "%s", no_scaling);
-    if (model_file_tensor(r->file, "rope_freqs.weight"))
-        fail(r, ERR_UNSUPPORTED, "rope_freqs.weight: %s", no_scaling);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         refuse_set(r, others[i], "the transformer here has no such factor");
     if (!flag(r, "attention.causal", true))
@@ -146,6 +248,8 @@ static void read_gguf(struct reading *r, struct file_shape *out) {
        those of qwen2 stay as they are. */
     s->rope_style = llama ? ROPE_PAIRS : ROPE_HALVES;
     refuse_gguf(r, s->d_h);
+    gguf_scaling(r, s);
+    gguf_factors(r, s);
     s->source = architecture;
 }
 
@@ -154,13 +258,8 @@ static void read_gguf(struct reading *r, struct file_shape *out) {
 
 static void refuse_config(struct reading *r) {
     const char *act = text(r, "hidden_act", "silu");
-    const char *scaling =
-        text(r, "rope_scaling.rope_type", text(r, "rope_scaling.type", "default"));
-    const char *newer = text(r, "rope_parameters.rope_type", "default");
     if (strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
         fail(r, ERR_UNSUPPORTED, "hidden_act is '%.40s'; the gate here is silu", act);
-    if (strcmp(scaling, "default") != 0 || strcmp(newer, "default") != 0)
-        fail(r, ERR_UNSUPPORTED, "rope_scaling: %s", no_scaling);
     refuse_set(r, "num_local_experts", no_experts);
     refuse_set(r, "quantization_config", "its weights are quantized; F32, F16 and BF16 are read");
     refuse_set(r, "mlp_bias", "the products of the MLP have no biases here");
@@ -186,6 +285,7 @@ static void read_config(struct reading *r, struct file_shape *out) {
     s->d_h = integer(r, "head_dim", 1, s->n_q > 0 ? s->d_model / s->n_q : 0);
     s->eps = real(r, "rms_norm_eps", -1);
     s->rope_base = real(r, "rope_theta", real(r, "rope_parameters.rope_theta", 10000));
+    config_scaling(r, s);
     s->rope_style = ROPE_HALVES;
     s->tied = flag(r, "tie_word_embeddings", false);
     refuse_config(r);
@@ -271,6 +371,7 @@ static bool belongs(const struct model_file *file, const struct model_shape *s, 
     int n = 0;
     for (int i = 0; i < 3; i++)
         if (!strcmp(name, (gguf ? gguf_outside : config_outside)[i])) return true;
+    if (gguf && s->rope_scaling == ROPE_FILE && !strcmp(name, ROPE_TENSOR)) return true;
     if (sscanf(name, gguf ? "blk.%lld.%n" : "model.layers.%lld.%n", &layer, &n) < 1 || !n)
         return false;
     /* Written as we would write it: no sign, no leading zeros. */
@@ -309,7 +410,7 @@ static void describe(const struct model_file *file, struct arena *arena, struct 
     double counts[N_STORED] = {0}, all = 0;
     int most = 0;
     struct text words = {0};
-    char number[40];
+    char number[40], scaling[80];
     for (size_t i = 0; i < n; i++) {
         const double elements = (double)tensors[i].rows * (double)tensors[i].cols;
         counts[tensors[i].stored] += elements;
@@ -322,6 +423,8 @@ static void describe(const struct model_file *file, struct arena *arena, struct 
         if (counts[i] > 0)
             text_printf(&words, " %s %.3g %%", stored_types[i].name, 100 * counts[i] / all);
     }
+    if (*rope_words_of(&out->shape, scaling, sizeof scaling))
+        text_printf(&words, "; rotary angles stretched: %s", scaling);
     out->shape.source = arena_text(arena, words.data);
     out->mostly = stored_types[most].name;
     out->nearest = stored_types[most].nearest;
@@ -333,7 +436,9 @@ int model_file_shape(const struct model_file *file, struct arena *arena, struct 
                      struct err *err) {
     struct reading r = {.file = file, .prefix = "", .err = err};
     struct model_shape *s = &out->shape;
-    *out = (struct file_shape){.shape.name = arena_text(arena, model_file_name(file))};
+    *out = (struct file_shape){0};
+    option_defaults(shape_options, s, arena);
+    s->name = arena_text(arena, model_file_name(file));
     if (model_file_is_gguf(file))
         read_gguf(&r, out);
     else

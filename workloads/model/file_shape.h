@@ -9,6 +9,8 @@
 
 struct arena;
 
+#define ROPE_TENSOR "rope_freqs.weight" /* GGUF: how many times slower each pair turns */
+
 struct file_shape {
     struct model_shape shape; /* texts in the arena */
     int64_t window;           /* of its attention; 0: none */
@@ -17,9 +19,10 @@ struct file_shape {
     const char *mostly;       /* the name of what most weights are stored as: "Q4_K" */
 };
 /* Architectures: llama (mistral and smollm are llamas too) and qwen2, in GGUF's or the transformers
-   library's words. Refused, with what is allowed: other architectures, experts, rescaled rotary
-   angles, partial rotation, other activations, biases elsewhere than at q, k and v, other counts per
-   layer. ERR_INPUT: the file is wrong; ERR_UNSUPPORTED: it is right, but not for us. */
+   library's words. Refused, with what is allowed: other architectures, experts, rotary angles
+   stretched otherwise than rope.h has it, partial rotation, other activations, biases elsewhere
+   than at q, k and v, other counts per layer. ERR_INPUT: the file is wrong; ERR_UNSUPPORTED: it is
+   right, but not for us. */
 int model_file_shape(const struct model_file *, struct arena *, struct file_shape *, struct err *);
 /* Every tensor that the shape needs is there, with its rows and columns, and no other one. */
 int model_file_fits(const struct model_file *, const struct model_shape *, struct err *);

@@ -9,10 +9,12 @@
 #include "base/problems.h"
 #include "base/text.h"
 #include "workloads/model/ledger.h"
+#include "workloads/model/rope.h"
 
 const char *const part_names[N_PARTS + 1] = {"embed", "norm", "qkv",  "rope",   "attention",
                                              "out",   "mlp",  "head", "select", NULL};
 static const char *const rope_words[] = {"halves", "pairs", NULL};
+const char *const rope_scaling_names[] = {"none", "linear", "llama3", "yarn", "file", NULL};
 
 #define SHAPE(field)                                                                               \
     .offset = offsetof(struct model_shape, field), .flags = OPT_SWEEP | OPT_IDENTITY
@@ -102,6 +104,54 @@ const struct option shape_options[] = {
      .words = rope_words,
      .unit = "",
      .help = "Which values turn together: (i, i + d_h/2) or (2i, 2i + 1)."},
+    {.key = "rope_scaling",
+     .type = OPT_WORD,
+     SHAPE(rope_scaling),
+     .def = "none",
+     .words = rope_scaling_names,
+     .unit = "",
+     .help =
+         "How rotary angles are stretched for longer contexts: linear, all by rope_factor; llama3, only those that turn fewer than rope_low times in rope_context, and less up to rope_high; yarn, the same on a ramp over the pairs, cosine and sine times rope_magnify; file, by the factors in the model's file (rope_freqs.weight)."},
+    {.key = "rope_factor",
+     .type = OPT_REAL,
+     SHAPE(rope_factor),
+     .def = "1",
+     .min = 1,
+     .max = 1e6,
+     .unit = "",
+     .help = "How many times slower the stretched angles turn."},
+    {.key = "rope_context",
+     .type = OPT_INT,
+     SHAPE(rope_context),
+     .def = "8192",
+     .min = 1,
+     .max = 1 << 30,
+     .unit = "tokens",
+     .help = "Context that the model was made for before its angles were stretched: llama3, yarn."},
+    {.key = "rope_low",
+     .type = OPT_REAL,
+     SHAPE(rope_low),
+     .def = "1",
+     .min = 1e-3,
+     .max = 1e6,
+     .unit = "turns",
+     .help = "Pairs that turn less often in rope_context are stretched by all of rope_factor."},
+    {.key = "rope_high",
+     .type = OPT_REAL,
+     SHAPE(rope_high),
+     .def = "4",
+     .min = 1e-3,
+     .max = 1e6,
+     .unit = "turns",
+     .help = "Pairs that turn more often in rope_context stay as they are; above rope_low."},
+    {.key = "rope_magnify",
+     .type = OPT_REAL,
+     SHAPE(rope_magnify),
+     .def = "1",
+     .min = 1e-3,
+     .max = 1e3,
+     .unit = "",
+     .help = "Cosine and sine are multiplied by it: yarn's attention factor."},
     {.key = "source",
      .type = OPT_TEXT,
      .offset = offsetof(struct model_shape, source),
@@ -206,7 +256,7 @@ const struct option model_options[] = {
      .def = "",
      .unit = "",
      .help =
-         "Instead of a shape with synthetic weights: a .gguf file, a .safetensors file with config.json beside it, or a folder with these. Decoders of the kinds llama (mistral, smollm) and qwen2; given by --set, it replaces the protocol's shape."},
+         "Instead of a shape with synthetic weights: a .gguf file, a .safetensors file with config.json beside it, a folder with these, or the name of a model that `bench model` brings. Decoders of the kinds llama (mistral, smollm) and qwen2; given by --set, it replaces the protocol's shape."},
     {.key = "digest",
      .type = OPT_TEXT,
      .offset = offsetof(struct model_params, digest),
@@ -256,6 +306,7 @@ void model_check(const struct model_config *config, struct problems *problems) {
         problem(problems, "shape.d_h", NULL,
                 "a head of %lld values cannot be rotated in pairs: an even width is needed",
                 (long long)s->d_h);
+    rope_check(config, problems);
     if (s->n_q * s->d_h > 65536)
         problem(problems, "shape.d_h", "shape.n_q",
                 "%lld heads of %lld are wider than 65536 in all", (long long)s->n_q,
@@ -326,10 +377,9 @@ uint64_t model_key(const struct model_config *config) {
 uint64_t model_hash(const struct model_config *config) {
     const struct model_shape *s = &config->shape;
     const struct model_params *p = &config->params;
-    uint64_t base, eps;
-    memcpy(&base, &s->rope_base, sizeof base);
+    uint64_t eps;
     memcpy(&eps, &s->eps, sizeof eps);
-    uint64_t v[] = {base,
+    uint64_t v[] = {rope_hash(s),
                     eps,
                     (uint64_t)s->rope_style,
                     (uint64_t)p->kv_type,

@@ -17,7 +17,10 @@ struct model_shape {    /* protocols/models/NAME.toml; keys "shape.*" */
     int64_t n_layers, d_model, n_q, n_kv, d_h, d_ff, vocab;
     bool qkv_bias, tied;
     double rope_base, eps;
-    int rope_style; /* enum rope_style: words halves, pairs */
+    int rope_style;   /* enum rope_style: words halves, pairs */
+    int rope_scaling; /* enum rope_scaling; the rest is what its formula needs (rope.h) */
+    double rope_factor, rope_low, rope_high, rope_magnify;
+    int64_t rope_context;
 };
 extern const struct option shape_options[];
 
@@ -31,11 +34,12 @@ struct model_params {  /* section [model] */
     int activation;    /* index in activation_names: auto, f32, f16, bf16, int8 */
     int64_t group;     /* of int8-group, int4, nf4; 0: 128, or 64 for nf4 (model_group) */
     int64_t seed;      /* of the synthetic weights */
-    const char *file;  /* the model's file; "": synthetic weights. Its shape is in "shape.*" facts */
+    const char *file; /* the model's file; "": synthetic weights. Its shape is in "shape.*" facts */
     const char *digest; /* of the file (model_file_digest); "": none */
 };
 extern const struct option model_options[];
 extern const char *const kv_type_names[], *const kv_layout_names[], *const activation_names[];
+extern const char *const rope_scaling_names[];
 extern const char *const float_names[]; /* f32, f16, bf16: the first of enum dtype */
 enum dtype model_kv_type(const struct model_params *);
 const struct weight_format *model_weight_format(const struct model_params *);

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/range.h"
 #include "workloads/model/inputs.h"
+#include "workloads/model/rope.h"
 
 /* ---- one step ----------------------------------------------------------------------------------
  */
@@ -37,8 +38,6 @@ void session_forward(struct session *s, const struct step *step) {
     const struct ops *op = device->ops;
     const float eps = (float)s->config.shape.eps;
     const float scale = (float)(1.0 / sqrt((double)s->config.shape.d_h));
-    const struct rope rope = {.base = (float)s->config.shape.rope_base,
-                              .style = (enum rope_style)s->config.shape.rope_style};
     const int32_t n = step->n_row;
     struct tensor residual = rows_of(s->residual, n), x = rows_of(s->x, n),
                   qkv = rows_of(s->qkv, n), q = rows_of(s->q, n);
@@ -61,7 +60,7 @@ void session_forward(struct session *s, const struct step *step) {
         on(s, PART_QKV);
         op->linear(device, &qkv, &x, layer->qkv, layer->bias, EPI_NONE);
         on(s, PART_ROPE);
-        op->rope_append(device, &q, kv, &qkv, step, &rope);
+        op->rope_append(device, &q, kv, &qkv, step, &s->rope);
         on(s, PART_ATTENTION);
         op->attention(device, &mixed, &q, kv, step, scale);
         on(s, PART_OUT);
@@ -273,6 +272,8 @@ int session_create(struct session **out, struct model *model, const struct model
     s->config = *config;
     s->spec = *spec;
     s->sampler = (struct sampler){.temperature = 0, .end_id = -1};
+    s->rope_factor = must_alloc(sizeof *s->rope_factor * (size_t)config->shape.d_h / 2);
+    s->rope = rope_of(&config->shape, model->rope_factor, s->rope_factor);
     s->len = must_alloc(sizeof *s->len * (size_t)spec->cache.n_seq);
     s->ids = must_alloc(sizeof *s->ids * (size_t)spec->cache.n_seq);
     code = cache_create(&s->cache, model->device, config, &spec->cache, err);
@@ -300,6 +301,7 @@ void session_close(struct session **out) {
     device_free(s->model->device, s->decode_memory);
     cache_close(&s->cache);
     free(s->decode_host);
+    free(s->rope_factor);
     free(s->len);
     free(s->ids);
     free(s);

@@ -22,6 +22,7 @@ struct model {
     struct layer *layers;            /* (n_layers) */
     const float *norm_last;          /* (d_model) */
     float *vectors;                  /* norms and biases, in device memory */
+    float *rope_factor;              /* (d_h / 2) of the file, on the host; or NULL */
     struct file_rows *rows;          /* while weights are read from a file; else NULL */
 };
 /* Whether the device has every op that this configuration needs: 0, or ERR_UNSUPPORTED with its
@@ -45,6 +46,8 @@ struct session {
     void *decode_memory, *decode_host;
     const int32_t *in_decode; /* (n_seq) 1: has a row in decode; the host's copy */
     struct sampler sampler;   /* greedy; end_id: -1 unless set */
+    struct rope rope;
+    float *rope_factor; /* (d_h / 2) what rope.factor points to */
     void (*on_part)(void *ctx,
                     enum step_part); /* called before each op with what it belongs to; or NULL */
     void *part_ctx;

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "workloads/model/file_rows.h"
 #include "workloads/model/ledger.h"
+#include "workloads/model/rope.h"
 #include "workloads/model/synth.h"
 #include "workloads/model/transformer.h"
 
@@ -139,6 +140,12 @@ static int make_vectors(struct model *model, struct err *err) {
     return 0;
 }
 
+static int read_factors(struct model *model, struct err *err) {
+    const int64_t n = model->config.shape.d_h / 2;
+    model->rope_factor = must_alloc((size_t)n * sizeof *model->rope_factor);
+    return file_rows_factors(model->rows, n, model->rope_factor, err);
+}
+
 int model_create(struct model **out, struct device *device, const struct model_config *config,
                  struct err *err) {
     const struct model_shape *s = &config->shape;
@@ -161,6 +168,7 @@ int model_create(struct model **out, struct device *device, const struct model_c
     if (s->tied) model->head = model->embedding;
     for (int64_t l = 0; !code && l < s->n_layers; l++) code = pack_layer(model, l, err);
     if (!code) code = make_vectors(model, err);
+    if (!code && model->rows && s->rope_scaling == ROPE_FILE) code = read_factors(model, err);
     if (!code) code = device->kind->sync(device, err);
     if (!code && model->rows) code = file_rows_finish(model->rows, err);
     file_rows_close(&model->rows);
@@ -185,6 +193,7 @@ void model_close(struct model **out) {
         device->kind->unpack(device, &layer->down);
     }
     device_free(device, model->vectors);
+    free(model->rope_factor);
     free(model->layers);
     free(model);
     *out = NULL;

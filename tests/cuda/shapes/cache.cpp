@@ -57,7 +57,7 @@ static void append(const struct model &m, enum dtype type, enum dtype kv_type, i
     struct rows rows(n_seq, CONTEXT, [](int64_t) { return CONTEXT; });
     const struct tensor from = tensor_of(qkv, n_row, cols, cols);
     struct tensor to = tensor_of(q, n_row, q_cols, q_cols);
-    const struct rope rope = {10000, ROPE_HALVES};
+    const struct rope rope = {10000, ROPE_HALVES, NULL, 0};
     chosen = [&](const launch_record &l, size_t n) { /* of a row all heads */
                                                      blocks list;
                                                      for (size_t row : some_of(l.grid.x, more))

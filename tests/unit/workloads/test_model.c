@@ -117,6 +117,14 @@ static void a_weight_set_is_shape_format_and_seed(void **state) {
     b.shape.rope_base = 500;
     assert_true(model_key(&a) == model_key(&b));
     assert_true(model_hash(&a) != model_hash(&b));
+    static const char *const angles[] = {"rope_scaling=linear rope_factor=2", "rope_context=99",
+                                         "rope_magnify=2", "rope_low=2", "rope_high=9"};
+    for (int i = 0; i < 5; i++) {
+        b = a;
+        drive_settings(shape_options, &b.shape, angles[i], " ", arena);
+        assert_true(model_key(&a) == model_key(&b));
+        assert_true(model_hash(&a) != model_hash(&b));
+    }
     b = a;
     drive_model(&b, "layout", "paged", arena); /* the same bits, whatever the layout */
     assert_true(model_hash(&a) == model_hash(&b));
