@@ -4,8 +4,7 @@
 
     peers.py FOLDER               small random models of each kind, saved as safetensors by the library itself and as GGUF
                                   by the writer of model_file_golden.py, with logits and greedy continuations
-    peers.py --smollm2 GGUF FILE  the record tests/golden/smollm2_logits.tsv of a model that `bench model` brings: the library
-                                  dequantizes the file by itself
+    peers.py --smollm2 GGUF FILE  the record tests/golden/smollm2_logits.tsv of a model that `bench model` brings
 
 Needs torch, transformers, safetensors, gguf and NumPy: `tools/setup.sh python-peers` makes a place that has them.
 """
@@ -110,10 +109,37 @@ def small(root):
     files.write(os.path.join(root, "names"), "".join(line + "\n" for line in lines).encode())
 
 
+def from_gguf(path):
+    """A llama of the library with the weights of a GGUF file, as the gguf package (PyPI) dequantizes them."""
+    import gguf
+    reader = gguf.GGUFReader(path)
+    get = lambda key: reader.fields["llama." + key].contents()
+    weights = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in reader.tensors}
+    config = transformers.LlamaConfig(
+        hidden_size=get("embedding_length"), intermediate_size=get("feed_forward_length"), num_hidden_layers=get("block_count"),
+        num_attention_heads=get("attention.head_count"), num_key_value_heads=get("attention.head_count_kv"),
+        vocab_size=len(weights["token_embd.weight"]), max_position_embeddings=get("context_length"),
+        rms_norm_eps=get("attention.layer_norm_rms_epsilon"), tie_word_embeddings="output.weight" not in weights,
+        rope_parameters={"rope_type": "default", "rope_theta": get("rope.freq_base")}, attn_implementation="eager")
+    model = transformers.LlamaForCausalLM(config).to(torch.float32).eval()
+    names = {v: files.GGUF_NAMES[k] for k, v in files.HF_NAMES.items()}
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            pieces = name.split(".")
+            inside = name.startswith("model.layers.")
+            kind = names[".".join(pieces[3:]) if inside else name]
+            v = weights[("blk.%s." % pieces[2] if inside else "") + kind]
+            if kind in ("attn_q.weight", "attn_k.weight"):  # back to halves that turn together
+                heads = config.num_attention_heads if kind == "attn_q.weight" else config.num_key_value_heads
+                v = v.reshape(heads, -1, 2, v.shape[-1]).swapaxes(1, 2).reshape(v.shape)
+            assert tuple(p.shape) == v.shape, name
+            p.copy_(torch.from_numpy(np.array(v, dtype=np.float32)))
+    return model
+
+
 def smollm2(path, out):
     """Every position's two largest logits and those of eight fixed ids, with mean and deviation of all."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(os.path.dirname(path), gguf_file=os.path.basename(path),
-                                                              dtype=torch.float32, attn_implementation="eager").eval()
+    model = from_gguf(path)
     rng = np.random.default_rng(135)
     prompt = rng.integers(0, model.config.vocab_size, PROMPT)
     # The first half is what the model itself says, so that some of it is language.
@@ -121,7 +147,7 @@ def smollm2(path, out):
     logits, tokens, margins = run(model, prompt)
     ids = rng.integers(0, model.config.vocab_size, 8)
     with open(out, "w") as f:
-        f.write("# tests/golden/peers.py --smollm2: transformers %s, torch %s, f32, weights dequantized from the GGUF file\n"
+        f.write("# tests/golden/peers.py --smollm2: transformers %s, torch %s, f32, weights dequantized by gguf\n"
                 % (transformers.__version__, torch.__version__.split("+")[0]))
         f.write("prompt\t%s\n" % " ".join(map(str, prompt)))
         f.write("ids\t%s\n" % " ".join(map(str, ids)))
