@@ -26,6 +26,10 @@ struct row_source {
     void *ctx;
     const struct synth_matrix *recipe; /* what `row` computes, for devices that make such rows
                                           themselves; NULL: only `row` knows */
+    /* The same row as it is stored, cols f16 or bf16 (`stored`), for devices that widen them faster
+       than `row` does; NULL: it is not stored so. */
+    void (*halves)(void *ctx, int64_t r, uint16_t *out);
+    enum dtype stored;
 };
 
 int64_t quant_groups(

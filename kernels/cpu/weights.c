@@ -8,8 +8,9 @@
 #include "base/arena.h"
 #include "kernels/cpu/cpu.h"
 
-struct room {    /* of one thread */
-    float *rows; /* (16, cols) */
+struct room {         /* of one thread */
+    float *rows;      /* (16, cols) */
+    uint16_t *halves; /* (cols) */
     struct codes_room codes;
 };
 
@@ -45,7 +46,10 @@ static void pack_panel(const struct packing *job, int64_t panel, const struct ro
     const int64_t count = w->part_row[part + 1] - w->part_row[part];
     for (int64_t i = 0; i < PANEL; i++) {
         float *row = room->rows + i * cols;
-        if (first + i < count)
+        if (first + i < count && source->halves) {
+            source->halves(source->ctx, first + i, room->halves);
+            job->cpu->kernels->widen[source->stored](row, room->halves, cols);
+        } else if (first + i < count)
             source->row(source->ctx, first + i, row);
         else
             memset(row, 0, (size_t)cols * sizeof *row);
@@ -92,12 +96,14 @@ static void fill(struct cpu *cpu, struct cpu_weight *w, const struct weight_spec
     for (int i = 0; i < threads; i++) {
         struct room *room = &job.rooms[i];
         room->rows = must_alloc((PANEL * cols + 1) * sizeof *room->rows);
+        room->halves = must_alloc((cols + 1) * sizeof *room->halves);
         room->codes.codes = must_alloc(cols + 1);
         room->codes.scales = must_alloc((n_groups + 1) * sizeof *room->codes.scales);
     }
     pool_run(cpu->pool, paired(w) ? w->part_panel[1] : w->n_panels, 8, 1, pack_panels, &job);
     for (int i = 0; i < threads; i++) {
         free(job.rooms[i].rows);
+        free(job.rooms[i].halves);
         free(job.rooms[i].codes.codes);
         free(job.rooms[i].codes.scales);
     }

@@ -631,6 +631,17 @@ def bad_values(root):
             path = "values/%s%d.gguf" % (name, i)
             write("%s/%s" % (root, path), gguf(gguf_meta(s, "llama"), gguf_tensors(m)))
             lines.append((path, GGUF_NAMES[name], said))
+    for name in ("F16", "BF16"):
+        for i, (bad, said) in enumerate([(math.nan, "column 3 is not a number"), (-math.inf, "column 3 is infinite")]):
+            s, m = tiny()
+            kind, rows, cols, raw = m[0, "down"]
+            v = decode(kind, raw).copy()
+            v[cols + 3] = bad
+            half = v.astype("<f2") if name == "F16" else (v.view(np.uint32) >> 16).astype("<u2")
+            m[0, "down"] = (name, rows, cols, half.view(np.uint8))
+            path = "values/%s%d.gguf" % (name, i)
+            write("%s/%s" % (root, path), gguf(gguf_meta(s, "llama"), gguf_tensors(m)))
+            lines.append((path, GGUF_NAMES["down"], said))
     for i, (bad, said) in enumerate([(math.nan, "nan"), (0.0, "stretched by numbers from"), (-1.0, "is -1"), (math.inf, "is inf")]):
         s, m = tiny()
         path, table = "values/factors%d.gguf" % i, ("rope_freqs.weight", [2], 0, encode("F32", [1.0, bad]), None)

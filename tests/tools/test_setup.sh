@@ -82,7 +82,7 @@ has_not 'arm64 builds nothing' "$called" cmake
 
 attempt -- pip
 ends 'pip' 0
-has 'pip takes what is absent' "$called" 'install --no-install-recommends python3 '
+has 'pip takes what is absent' "$called" 'install --no-install-recommends python3'
 has_not 'pip builds nothing' "$called" cmake
 
 attempt BROKEN=1 -- build

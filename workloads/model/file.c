@@ -328,8 +328,15 @@ size_t model_file_tensors(const struct model_file *file, const struct file_tenso
     return file->n_tensors;
 }
 
+int model_file_row_bytes(const struct model_file *file, const struct file_tensor *t, int64_t r,
+                         void *out, struct err *err) {
+    const int64_t bytes = t->bytes / t->rows;
+    return file_read_at(&file->parts[t->part], t->begin + r * bytes, out, bytes, err);
+}
+
 int model_file_row(const struct model_file *file, const struct file_tensor *t, int64_t r,
                    float *out, struct err *err) {
+    if (t->stored == STORED_F32) return model_file_row_bytes(file, t, r, out, err);
     enum { ROOM = 16384 };
     uint8_t bytes[ROOM];
     const struct stored_type *type = &stored_types[t->stored];

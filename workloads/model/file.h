@@ -57,6 +57,9 @@ size_t model_file_tensors(const struct model_file *, const struct file_tensor **
 /* Row r as cols floats, of any thread. ERR_INPUT if the file has lost its end meanwhile. */
 int model_file_row(const struct model_file *, const struct file_tensor *, int64_t r, float *out,
                    struct err *);
+/* The row's bytes as they are stored. */
+int model_file_row_bytes(const struct model_file *, const struct file_tensor *, int64_t r,
+                         void *out, struct err *);
 /* ERR_INPUT if size or time of change of any of its files are others than when it was opened. */
 int model_file_unchanged(const struct model_file *, struct err *);
 

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "workloads/model/file.h"
 #include "workloads/model/file_shape.h"
+#include "workloads/model/stored.h"
 
 struct file_rows {
     struct model_file *file;
@@ -46,7 +47,8 @@ static void row(void *ctx, int64_t r, float *out) {
     struct file_rows *rows = array->rows;
     const int64_t cols = array->tensor->cols;
     struct err err = {0};
-    /* Magnitudes lie in the order of their bits, NaNs above all: so compilers make vectors of it. */
+    /* Magnitudes lie in the order of their bits, NaNs above all: so compilers make vectors of it.
+     */
     const int32_t most = (int32_t)f32_bits(array->most);
     int32_t beyond = 0;
     if (atomic_load_explicit(&rows->failed, memory_order_relaxed)) {
@@ -58,11 +60,37 @@ static void row(void *ctx, int64_t r, float *out) {
         memset(out, 0, (size_t)cols * sizeof *out);
         return;
     }
-    for (int64_t c = 0; c < cols; c++)
-        beyond |= (int32_t)(f32_bits(out[c]) & 0x7fffffffu) > most;
+    for (int64_t c = 0; c < cols; c++) beyond |= (int32_t)(f32_bits(out[c]) & 0x7fffffffu) > most;
     for (int64_t c = 0; c < cols && beyond; c++) {
         if (fabsf(out[c]) <= array->most) continue;
         bad_value(array, r, c, out[c]);
+        break;
+    }
+}
+
+/* The same without widening: finite halves are those whose exponent is not the last one. */
+static void halves(void *ctx, int64_t r, uint16_t *out) {
+    const struct file_array *array = ctx;
+    struct file_rows *rows = array->rows;
+    const int64_t cols = array->tensor->cols;
+    struct err err = {0};
+    int16_t beyond = 0;
+    if (atomic_load_explicit(&rows->failed, memory_order_relaxed)) {
+        memset(out, 0, (size_t)cols * sizeof *out);
+        return;
+    }
+    if (model_file_row_bytes(rows->file, array->tensor, r, out, &err)) {
+        keep(rows, &err);
+        memset(out, 0, (size_t)cols * sizeof *out);
+        return;
+    }
+    for (int64_t c = 0; c < cols; c++)
+        beyond = (int16_t)(beyond | -((int16_t)(out[c] & 0x7fffu) > array->most_half));
+    for (int64_t c = 0; c < cols && beyond; c++) {
+        float v;
+        if ((int16_t)(out[c] & 0x7fffu) <= array->most_half) continue;
+        stored_types[array->tensor->stored].decode((const uint8_t *)(out + c), 1, &v);
+        bad_value(array, r, c, v);
         break;
     }
 }
@@ -74,7 +102,19 @@ struct row_source file_rows_source(struct file_rows *rows, struct file_array *ar
     /* The largest that rounds to a finite value. */
     if (type == DT_F16) array->most = 65519.99609375f;
     if (type == DT_BF16) array->most = 0x1.fefffep127f;
-    return (struct row_source){.row = row, .ctx = array};
+    struct row_source source = {.row = row, .ctx = array};
+    if (!array->tensor) return source;
+    if (array->tensor->stored == STORED_F16) {
+        array->most_half = 0x7bff;
+        source.halves = halves;
+        source.stored = DT_F16;
+    }
+    if (array->tensor->stored == STORED_BF16) {
+        array->most_half = (int16_t)(f32_bits(array->most) >> 16); /* the last one not above it */
+        source.halves = halves;
+        source.stored = DT_BF16;
+    }
+    return source;
 }
 
 void file_rows_vector(struct file_rows *rows, int64_t layer, int kind, float *out) {

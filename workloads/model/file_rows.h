@@ -9,7 +9,8 @@ struct file_rows; /* opaque: an open file, and the first fault that a row had */
 struct file_array {
     struct file_rows *rows;
     const struct file_tensor *tensor;
-    float most; /* magnitudes beyond it cannot be held */
+    float most;        /* magnitudes beyond it cannot be held */
+    int16_t most_half; /* the bits of the largest stored half that can be */
 };
 
 /* Opens config->params.file, which must have the digest and the shape that the config says. */
