@@ -97,7 +97,7 @@ static int draw(const struct tables *tables, const struct arguments *a, struct e
 
 static const struct flag flags[] = {
     {"--kind", "-k", "KIND", "What to draw",
-     "knee, scaling, parts, roofline, memory, samples or warmup; default: what suits the result",
+     "knee, scaling, parts, roofline, memory, samples, warmup or tradeoff; default: what suits the result",
      false},
     {"--ascii", NULL, NULL, "Output", "with characters, on the terminal", false},
     {"--output", "-o", "STEM", "Output",
@@ -125,7 +125,8 @@ static int plot_main(int argc, char **argv) {
 const struct command command_plot = {
     .name = "plot",
     .usage = "FILE [--kind KIND] [--ascii] [-o STEM]",
-    .brief = "pictures of a result: knee, scaling, parts, roofline, memory, samples, warmup",
+    .brief =
+        "pictures of a result: knee, scaling, parts, roofline, memory, samples, warmup, tradeoff",
     .group = "Look at results",
     .flags = flags,
     .main = plot_main,

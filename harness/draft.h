@@ -118,6 +118,8 @@ const char *draft_named(const struct draft *, const struct plan_case *, size_t p
                         const char *key, const char **origin);
 /* Keeps what was read from a file in the result (draft_expand.c). */
 void draft_remember_file(struct protocol *, const char *path, const char *text);
+/* Adds the digest of the text that a point is judged on, where its workload has one; false: told. */
+bool draft_text_facts(struct draft *, const struct plan_case *, size_t point, struct facts *);
 /* A point's facts with those of its model.file, where it has one; *shape: the name of a shape that is
    to be found, or NULL. false: told why not (draft_model.c). */
 bool draft_model_facts(struct draft *, const struct plan_case *, size_t point, struct facts *,

@@ -243,6 +243,7 @@ static bool point_facts(struct draft *d, const struct plan_case *c, size_t point
             facts_set(facts, shape->items[i].key, shape->items[i].value, "",
                       shape->items[i].origin);
     }
+    if (good && case_option(c, "workload.text_digest")) good = draft_text_facts(d, c, point, &own);
     good = good && sheet_facts(d, c, point, facts);
     if (good) facts_copy(facts, &own);
     facts_free(&own);

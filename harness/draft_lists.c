@@ -98,13 +98,41 @@ static bool is_column(const char *name) {
     return false;
 }
 
+static void check_metric(struct draft *d, const char *key, const struct setting *s,
+                         const char *name, const struct vocabulary *v) {
+    if (!names_have(&v->metrics, name) && !is_column(name))
+        draft_no_word(d, s->value_origin, key, "metric", name, &v->metrics);
+}
+
+/* "CASE:METRIC": of the row of another case. False: it has no colon. */
+static bool check_companion(struct draft *d, const char *key, const struct setting *s,
+                            const char *name, const struct vocabulary *v) {
+    const char *colon = strchr(name, ':');
+    if (!colon) return false;
+    const char *other = arena_textn(d->arena, name, (size_t)(colon - name));
+    if (!names_have(&v->cases, other))
+        draft_no_word(d, s->value_origin, key, "case", other, &v->cases);
+    else
+        check_metric(d, key, s, colon + 1, v);
+    return true;
+}
+
+static void check_metrics(struct draft *d, const char *key, const struct setting *s,
+                          const struct vocabulary *v) {
+    char *copy = arena_text(d->arena, s->value);
+    for (char *item; (item = strsep(&copy, ", "));)
+        if (*item && !check_companion(d, key, s, item, v)) check_metric(d, key, s, item, v);
+}
+
 /* Analyses name metrics and keys as text; by the names of these options we know which. */
 static void check_reference(struct draft *d, const struct option *o, const struct setting *s,
                             const struct vocabulary *v) {
     if (o->type != OPT_TEXT || !*s->value) return;
+    if (is_word(o->key, " y x ") && check_companion(d, o->key, s, s->value, v)) return;
     if (is_word(o->key, " y metric over_metric with below ")) {
-        if (!names_have(&v->metrics, s->value) && !is_column(s->value))
-            draft_no_word(d, s->value_origin, o->key, "metric", s->value, &v->metrics);
+        check_metric(d, o->key, s, s->value, v);
+    } else if (is_word(o->key, " also ")) {
+        check_metrics(d, o->key, s, v);
     } else if (is_word(o->key, " x by at over where ")) {
         if (!strcmp(o->key, "x") && names_have(&v->metrics, s->value)) return; /* y against it */
         draft_check_keys(d, s->value_origin, o->key, s->value, &v->keys);

@@ -2,6 +2,7 @@
 /* A protocol: the question, its points fully parsed, checked and planned before anything runs. */
 #ifndef HARNESS_PROTOCOL_H
 #define HARNESS_PROTOCOL_H
+#include "base/data_folder.h"
 #include "base/facts.h"
 #include "base/option.h"
 #include "base/problems.h"
@@ -104,9 +105,6 @@ int protocol_load(struct protocol **p, const struct protocol_request *, struct p
                   struct err *);
 void protocol_close(struct protocol **);
 
-/* Where protocols/ and plots/ are: beside the sources or under PREFIX/share/bench; BENCH_DATA
- * overrides. NULL if not found. */
-const char *data_folder(const char *which);
 /* Two workers of one row live at once: ERR_INPUT where some row of both sides (the same rows) does
    not fit into what can be had now (plan: into all memory). shared: equal weights lie there once.
  */

@@ -122,6 +122,7 @@ bool budget_another(struct budget *b, int64_t rounds_done, int64_t round_ns) {
     /* The first round's set-up also makes what later ones only read (a prefilled context, plain
      * results): half of it is a guess at the second's, and no reason yet to plan fewer. */
     int64_t next_ns = rounds_done == 1 ? round_ns - b->setup_ns / 2 : round_ns;
+    if (next_ns < round_ns / 2) next_ns = round_ns / 2; /* set-ups of what does not come again */
     b->last_done = b->done;
     b->last_setup_ns = b->setup_ns;
     b->done = b->setup_ns = 0;

@@ -220,13 +220,17 @@ static int rounds(struct supervisor *v, struct err *err) {
     bool *held = visits_done(v->s->earlier, most);
     int code = 0;
     for (int64_t r = 0; r < v->budget.rounds && !stop_asked(); r++) {
-        int64_t n, before_ns = v->budget.elapsed_ns;
+        int64_t n, before_ns = v->budget.elapsed_ns,
+                   once_ns = 0; /* of visits that do not come again */
         struct scheduled *visits = schedule_round(v->protocol, r, &n);
         bool any = false;
         for (int64_t i = 0; i < n && !code && !stop_asked(); i++) {
             if (held && held[visits[i].visit]) continue;
             any = true;
+            const int64_t visit_ns = v->budget.elapsed_ns;
             code = visit(v, &visits[i], (n - i) + (v->budget.rounds - r - 1) * n, err);
+            if (v->protocol->points[visits[i].point].workload->flags & WORK_ONCE)
+                once_ns += v->budget.elapsed_ns - visit_ns;
         }
         free(visits);
         if (code) break;
@@ -237,7 +241,7 @@ static int rounds(struct supervisor *v, struct err *err) {
             progress_line(&v->progress,
                           "  round %" PRId64 "/%" PRId64 " done: %" PRId64 " visits in %.1f s",
                           r + 1, v->budget.rounds, n, (double)round_ns * 1e-9);
-        if (any && !budget_another(&v->budget, r + 1, round_ns)) break;
+        if (any && !budget_another(&v->budget, r + 1, round_ns - once_ns)) break;
     }
     free(held);
     v->s->complete = !stop_asked() && !code;

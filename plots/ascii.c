@@ -412,7 +412,7 @@ int plot_ascii(const struct tables *ts, const char *kind, int width, int height,
     if (width < NARROWEST || height < LOWEST)
         return err_set(err, ERR_UNSUPPORTED, "no plot fits in %d columns and %d lines", width,
                        height);
-    if (!strcmp(kind, "knee") || !strcmp(kind, "scaling"))
+    if (!strcmp(kind, "knee") || !strcmp(kind, "scaling") || !strcmp(kind, "tradeoff"))
         return ascii_curves(ts, kind, width, height, out, err);
     if (!strcmp(kind, "parts")) return ascii_parts(ts, width, height, out, err);
     if (!strcmp(kind, "roofline")) return ascii_roofline(ts, width, height, out, err);

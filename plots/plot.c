@@ -21,9 +21,9 @@ static const struct {
     const char *name;
     int (*prepare)(const struct tables *, struct gnuplot *, struct text *, struct err *);
 } kinds[] = {
-    {"knee", script_knee},         {"scaling", script_scaling}, {"parts", script_parts},
-    {"roofline", script_roofline}, {"memory", script_memory},   {"samples", script_samples},
-    {"warmup", script_warmup},
+    {"knee", script_knee},         {"scaling", script_scaling},   {"parts", script_parts},
+    {"roofline", script_roofline}, {"memory", script_memory},     {"samples", script_samples},
+    {"warmup", script_warmup},     {"tradeoff", script_tradeoff},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -36,7 +36,8 @@ static bool curves_suit(const struct tables *ts, const char *kind) {
 
 static bool suits(const struct tables *ts, const char *kind, bool knee) {
     bool ok = false;
-    if (!strcmp(kind, "knee")) return declared_analysis(ts, kind) >= 0 && curves_suit(ts, kind);
+    if (!strcmp(kind, "knee") || !strcmp(kind, "tradeoff"))
+        return declared_analysis(ts, kind) >= 0 && curves_suit(ts, kind);
     if (!strcmp(kind, "scaling"))
         return (!knee || curves_analysis(ts, kind) >= 0) && curves_suit(ts, kind);
     if (!strcmp(kind, "parts")) {

@@ -9,7 +9,7 @@ struct err;
 struct text;
 
 /* Kinds that suit these tables (NULL-terminated, static), best first: knee, scaling, parts,
- * roofline, memory, samples, warmup. */
+ * roofline, memory, samples, warmup, tradeoff. */
 const char *const *plot_kinds(const struct tables *);
 /* Draws kind to stem.svg and stem.png; the footer names `result`, the file that the tables are
    from. scripts: folder of the *.gp files. ERR_UNSUPPORTED with a sentence when gnuplot is absent

@@ -23,6 +23,7 @@ int script_parts(const struct tables *, struct gnuplot *, struct text *settings,
 int script_roofline(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_memory(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_samples(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
+int script_tradeoff(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 int script_warmup(const struct tables *, struct gnuplot *, struct text *settings, struct err *);
 
 #endif

@@ -261,6 +261,22 @@ static void fit_axes(struct curves *v, bool knee) {
     axis_fit(&v->t, t, n, log, !log);
 }
 
+/* Single points: ticks where a reader looks for them, and what spans two decades by its decades. */
+static void fit_points(struct curves *v) {
+    size_t n, positive = 0;
+    double *x = gather(v, 0, &n);
+    axis_fit(&v->x, x, n, false, true);
+    double *y = gather(v, 1, &n), least = INFINITY, most = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!(y[i] > 0)) continue;
+        positive++;
+        least = fmin(least, y[i]);
+        most = fmax(most, y[i]);
+    }
+    const bool log = positive > 1 && most > 100 * least;
+    axis_fit(&v->y, y, n, log, !log);
+}
+
 /* Times of many seconds or few microseconds in a unit whose ticks can be read; milliseconds in
  * between. */
 static double time_unit(const struct curves *v, bool of_y, const char **unit) {
@@ -380,6 +396,7 @@ int curves_read_of(const struct tables *ts, const char *kind, int64_t number, st
     }
     scale_times(v);
     fit_axes(v, knee);
+    if (!strcmp(kind, "tradeoff")) fit_points(v);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "results/rows.h"
 #include "results/stats.h"
+#include "results/summary.h"
 
 struct ratio_params {
     const char *metric, *over_metric, *at, *over, *expect, *x, *below;
@@ -47,6 +48,18 @@ static const char *judge(const struct pair *p, bool greater, bool or_equal, doub
     return p->lo > limit || (!or_equal && p->lo >= limit) ? "failed" : "none";
 }
 
+/* Of rows that bring their own intervals: no round tells more, so the widest that these allow. */
+static void given_interval(const struct tables *ts, const struct ratio_params *p, const char *over,
+                           struct pair *pair) {
+    const double top_lo = summary_get(ts, pair->a, p->metric, "ci_lo"),
+                 top_hi = summary_get(ts, pair->a, p->metric, "ci_hi"),
+                 bottom_lo = summary_get(ts, pair->b, over, "ci_lo"),
+                 bottom_hi = summary_get(ts, pair->b, over, "ci_hi");
+    if (!(bottom_lo > 0 && top_lo >= 0 && isfinite(top_hi) && isfinite(bottom_hi))) return;
+    pair->lo = top_lo / bottom_hi;
+    pair->hi = top_hi / bottom_lo;
+}
+
 static void measure(const struct tables *ts, const struct ratio_params *p, const struct rounds *top,
                     const struct rounds *bottom, struct pair *pair) {
     const char *over = *p->over_metric ? p->over_metric : p->metric;
@@ -64,7 +77,10 @@ static void measure(const struct tables *ts, const struct ratio_params *p, const
             if (isfinite(v)) logs[n++] = v;
         }
         double value;
-        if (n >= 2) rows_log_interval(logs, n, &value, &pair->lo, &pair->hi);
+        if (n >= 2)
+            rows_log_interval(logs, n, &value, &pair->lo, &pair->hi);
+        else
+            given_interval(ts, p, over, pair);
     }
     free(logs);
 }

@@ -49,6 +49,7 @@ const char *rows_environment(const struct tables *ts, const char *key) {
 
 const char *rows_short(const char *key) {
     const char *dot = strrchr(key, '.');
+    if (!dot) dot = strrchr(key, ':');
     return dot ? dot + 1 : key;
 }
 
@@ -327,6 +328,8 @@ static void name_groups(const struct tables *ts, const char *x, const char *by, 
         for (size_t k = 0; k < n_keys; k++) {
             struct text one = {0};
             rows_key_text(ts, m[i].point, keys[k], &one);
+            /* The format's own group goes without saying. */
+            if (one.len && !strcmp(keys[k], "model.group") && !strcmp(one.data, "0")) one.len = 0;
             if (one.len) text_printf(&t, "%s%s", t.len ? " " : "", one.data);
             text_free(&one);
         }
@@ -413,7 +416,14 @@ double rows_metric(const struct tables *ts, int64_t point, const char *metric) {
     return isfinite(v) ? v : table_real(tables_peek(ts, "points"), point, metric);
 }
 
+/* "speed:decode_rate", of the row of another case, is of the same kind as "decode_rate". */
+static const char *own_name(const char *metric) {
+    const char *colon = strchr(metric, ':');
+    return colon ? colon + 1 : metric;
+}
+
 const char *rows_unit(const struct tables *ts, const char *metric) {
+    metric = own_name(metric);
     const struct table *summary = tables_peek(ts, "summary"), *points = tables_peek(ts, "points");
     for (int64_t i = 0; i < table_rows(summary); i++)
         if (!strcmp(table_text(summary, i, "metric"), metric))
@@ -426,6 +436,7 @@ const char *rows_unit(const struct tables *ts, const char *metric) {
 }
 
 bool rows_exact(const struct tables *ts, const char *metric) {
+    metric = own_name(metric);
     const struct table *metrics = tables_peek(ts, "metrics");
     for (int64_t i = 0; i < table_rows(metrics); i++)
         if (!strcmp(table_text(metrics, i, "name"), metric))

@@ -77,7 +77,9 @@ void rounds_read(const struct tables *, const char *metric, struct rounds *);
 double rounds_get(const struct rounds *, int64_t point, int64_t round); /* NAN if absent */
 void rounds_free(struct rounds *);
 
-/* A metric's number for a point: the summary's mean, else a column of points; NAN if absent. */
+/* A metric's number for a point: the summary's mean, else a column of points; NAN if absent.
+   "CASE:METRIC" is the metric of the row of another case that agrees with this one in every swept
+   key that both have: speed beside quality. */
 double rows_metric(const struct tables *, int64_t point, const char *metric);
 const char *rows_unit(const struct tables *, const char *metric); /* "" if unknown */
 bool rows_exact(const struct tables *, const char *metric);       /* the same on every run */

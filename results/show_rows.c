@@ -356,6 +356,16 @@ static void add_times(struct group *g, bool one_number) {
     add_tokens(g, serves(&phases) ? PRIORITY_RATE : PRIORITY_TOKEN);
 }
 
+/* Whether it is the bound of another metric's interval: NAME_lo or NAME_hi. */
+static bool is_bound(const struct group *g, const char *name) {
+    const size_t n = strlen(name);
+    if (n < 4 || (strcmp(name + n - 3, "_lo") && strcmp(name + n - 3, "_hi"))) return false;
+    const char *of = arena_printf(g->arena, "%.*s", (int)n - 3, name);
+    for (int64_t r = 0; r < g->rows; r++)
+        if (summary_row(g->ts, g->point[r], of) >= 0) return true;
+    return false;
+}
+
 /* What the workload itself reports, in the order of its declaration. */
 static void add_values(struct group *g, bool alone) {
     const struct table *t = tables_peek(g->ts, "metrics");
@@ -367,8 +377,28 @@ static void add_values(struct group *g, bool alone) {
     for (int64_t i = 0; i < table_rows(t); i++) {
         if (strcmp(table_text(t, i, "workload"), g->workload)) continue;
         const char *name = table_text(t, i, "name");
+        if (is_bound(g, name)) continue; /* show --metric has them */
         if (add_metric(g, name, name, priority, false) && priority > PRIORITY_VALUE - 40)
             priority--;
+    }
+}
+
+/* What an analysis reads from the rows of another case stands beside these: speed beside quality.
+ */
+static void add_companions(struct group *g) {
+    char key[80];
+    for (int number = 0; number < 1000; number++) {
+        snprintf(key, sizeof key, "analysis.%d.kind", number);
+        const char *kind = rows_fact(g->ts, key);
+        if (!*kind) return;
+        snprintf(key, sizeof key, "analysis.%d.case", number);
+        if (strcmp(kind, "tradeoff") || strcmp(rows_fact(g->ts, key), g->only_case)) continue;
+        snprintf(key, sizeof key, "analysis.%d.x", number);
+        const char *x = rows_fact(g->ts, key), *colon = strchr(x, ':');
+        if (!colon) continue;
+        add_metric(g, x, "", PRIORITY_RATE, false);
+        add_share(g, arena_printf(g->arena, "%.*s:mbu", (int)(colon - x), x), "MBU", PRIORITY_MBU);
+        return;
     }
 }
 
@@ -389,6 +419,7 @@ static void group_columns(struct group *g) {
         add_tokens(g, PRIORITY_TOKEN);
     }
     add_values(g, !timed);
+    add_companions(g);
     add_share(g, "mbu", "MBU", PRIORITY_MBU);
     add_share(g, "mfu", "MFU", PRIORITY_MFU);
     add_word(g, "bound", "bound", "", PRIORITY_BOUND);

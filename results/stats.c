@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/interval.h"
 
 /* The second pass takes back what rounding lost in the first: right to the last bits for 60e9 +-
  * 3e9 too. */
@@ -267,16 +268,7 @@ double stats_batch_means(const double *x, size_t n) {
     return half / fabs(mean);
 }
 
-void stats_wilson(int64_t k, int64_t n, double *lo, double *hi) {
-    *lo = *hi = NAN;
-    if (n <= 0 || k < 0 || k > n) return;
-    const double z = 1.9599639845400545;
-    double m = (double)n, p = (double)k / m, z2 = z * z;
-    double middle = (p + z2 / (2 * m)) / (1 + z2 / m);
-    double half = z / (1 + z2 / m) * sqrt(p * (1 - p) / m + z2 / (4 * m * m));
-    *lo = k == 0 ? 0 : middle - half;
-    *hi = k == n ? 1 : middle + half;
-}
+void stats_wilson(int64_t k, int64_t n, double *lo, double *hi) { interval_wilson(k, n, lo, hi); }
 
 /* The spread of batches is taken about the mean of their own half: a drift must not excuse itself.
  */

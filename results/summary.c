@@ -354,6 +354,26 @@ static void emit_reported(struct work_in_progress *w, int64_t point) {
     series_free(&s);
 }
 
+/* A workload that holds single values reports NAME_lo and NAME_hi beside NAME: its 95 % interval.
+ */
+static void take_intervals(struct work_in_progress *w, int64_t point) {
+    const struct table *t = tables_peek(w->ts, "values");
+    struct table *summary = tables_get(w->ts, "summary");
+    for (int64_t i = w->point_values[point]; i < w->point_values[point + 1]; i++) {
+        const char *low = table_text(t, w->value_row[i], "metric");
+        const size_t n = strlen(low);
+        char name[64];
+        if (n < 4 || n >= sizeof name || strcmp(low + n - 3, "_lo")) continue;
+        memcpy(name, low, n + 1);
+        name[n - 3] = 0;
+        const int64_t row = summary_row(w->ts, point, name);
+        if (row < 0) continue;
+        memcpy(name + n - 3, "_hi", 3);
+        table_set_f64(summary, row, "ci_lo", summary_get(w->ts, point, low, "mean"));
+        table_set_f64(summary, row, "ci_hi", summary_get(w->ts, point, name, "mean"));
+    }
+}
+
 /* ---- what is derived */
 
 static void emit_new(struct work_in_progress *w, int64_t point, const char *name, const char *unit,
@@ -473,6 +493,7 @@ static void point_compute(struct work_in_progress *w, int64_t point, struct seri
         emit_phases(w, point);
         emit_tokens(w, point);
         emit_reported(w, point);
+        take_intervals(w, point);
     } else {
         table_set_f64(w->points, point, "peak_bytes", NAN); /* of a visit that came to nothing */
     }

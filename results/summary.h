@@ -26,7 +26,8 @@ int summary_compute(struct tables *, struct err *);
 void summary_ceiling(const struct tables *, const char *kind, const char *type, double *value,
                      double *upper);
 
-/* Its row in the table summary, whose rows stand by ascending point; -1 if absent. */
+/* Its row in the table summary, whose rows stand by ascending point; -1 if absent. "CASE:METRIC": that of
+   the row of another case which agrees with this one in every swept key that both have. */
 int64_t summary_row(const struct tables *, int64_t point, const char *metric);
 /* One number of the summary; NAN if absent. part: "mean", "ci_lo", "median", ... */
 double summary_get(const struct tables *, int64_t point, const char *metric, const char *part);

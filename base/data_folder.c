@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the files that belong to the program lie. */
+#include "base/data_folder.h"
+
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/text.h"
-#include "harness/protocol.h"
 
 static bool is_folder(const char *path) {
     struct stat st;
