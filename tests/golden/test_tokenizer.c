@@ -177,11 +177,24 @@ static void slow_patterns_are_stopped(void **state) {
     tokenizer_close(&t);
 }
 
+static void growing_texts_are_stopped(void **state) {
+    struct tokenizer *t = cases_open("growing");
+    struct err err = {0};
+    int32_t *ids = NULL;
+    size_t n = 0;
+    (void)state;
+    assert_string_equal(ids_of(t, "hello", 0), "259");
+    assert_int_equal(tokenizer_encode(t, "a", 1, 0, &ids, &n, &err), ERR_INPUT);
+    assert_non_null(strstr(err.text, "makes more than"));
+    tokenizer_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_the_same),          cmocka_unit_test(broken_files_are_refused),
         cmocka_unit_test(what_the_flags_do),         cmocka_unit_test(long_words_take_few_steps),
         cmocka_unit_test(known_patterns_are_linear), cmocka_unit_test(slow_patterns_are_stopped),
+        cmocka_unit_test(growing_texts_are_stopped),
     };
     return cmocka_run_group_tests(tests, make_files, cases_remove);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ctest: timeout 300 */
 /* Vocabularies trained at test time, as tokenizer.json and as GGUF: ours gives the ids that the
- * library `tokenizers` gives, for 2,000 texts each, and the text back. With BENCH_TOKENIZER_MODEL a
- * GGUF file's own vocabulary too. */
+ * library `tokenizers` gives, for 2,000 texts each, and the text back; so does the vocabulary of
+ * the fetched model, or of the GGUF file that BENCH_TOKENIZER_MODEL names. */
 #include "tests/golden/tokenizer_cases.h"
 
 static int make_files(void **state) {

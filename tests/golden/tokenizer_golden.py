@@ -3,8 +3,8 @@
 """Files with tokenizers, texts and their ids, by independent programs.
 
     tokenizer_golden.py FOLDER           made by hand, plain rules in Python, and broken ones: test_tokenizer.c reads them
-    tokenizer_golden.py --peer FOLDER [GGUF]  vocabularies trained here and what the library `tokenizers` makes of 2,000 texts
-                                         each: test_tokenizer_peer.c; exit 77 where the library is not there
+    tokenizer_golden.py --peer FOLDER [GGUF]  vocabularies trained here, and the one of a file or of the fetched model, and what the
+                                         library `tokenizers` makes of 2,000 texts: test_tokenizer_peer.c; exit 77 without it
     tokenizer_golden.py --corpus FOLDER  the seeds of tests/fuzz/fuzz_tokenizer.c
 
 FOLDER/cases.tsv: model, texts, ids, flags (r: the ids give the text back). texts: count, then length and bytes of each;
@@ -67,6 +67,10 @@ def pack_ids(rows):
     return struct.pack("<I", len(rows)) + b"".join(struct.pack("<I%di" % len(r), len(r), *r) for r in rows)
 
 
+def is_text(data):
+    return not any(isinstance(part, int) for part in stretches(data))
+
+
 def byte_letters():
     """GPT-2's: printable bytes stand for themselves."""
     same = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -92,6 +96,7 @@ def stretches(data):
 # Without what Unicode 14 brought with a decomposition: the library's tables are older than ours.
 ASSIGNED = [c for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")
             and not (0x10780 <= c < 0x107c0 or 0xa7f2 <= c <= 0xa7f4)]
+KNOWN = {chr(c) for c in ASSIGNED}
 SOME = {"spaces": " \t\n\r\v\f\x85\xa0\u1680\u2003\u2028\u3000\u180e", "digits": "0123456789\u0663\u096a\u00bd\u2167\uff11",
         "latin": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "marks": "\u0301\u0316\u0323\u0308\u093c\u3099e\u00e9n\u00f1",
         "right": "\u05d0\u05d1\u05e9\u05dc\u05d5\u05dd\u0627\u0644\u0639\u0631\u0628\u064a\u0629\u064b\u200f ", "east": "\u4e2d\u6587\u65e5\u672c\u8a9e\ud55c\uae00\u3042\u30ab\u3001\u3002",
@@ -124,7 +129,8 @@ def make_texts(seed, count):
             b = bytearray(data)
             for _ in range(rng.randint(1, 4)):
                 b.insert(rng.randint(0, len(b)), rng.choice([0x80, 0xbf, 0xc0, 0xc3, 0xe2, 0xed, 0xf0, 0xf5, 0xff]))
-            data = bytes(b)
+            if all(isinstance(p, int) or KNOWN.issuperset(p) for p in stretches(bytes(b))):  # nothing unassigned came about
+                data = bytes(b)
         out.append(data)
     return out
 
@@ -231,7 +237,7 @@ def hand_made(root):
         name = "spm%d" % complete
         more = {"add_bos_token": False}
         if not complete:  # the bytes of invalid stretches lack tokens
-            name_texts = [t for t in texts if stretches(t) == [t.decode("utf-8", "replace")] or not t]
+            name_texts = [t for t in texts if is_text(t)]
         else:
             name_texts = texts
         files.write("%s/%s.gguf" % (root, name), gguf(list(sentencepiece(tokens, types, scores, **more).items()), len(tokens)))
@@ -239,7 +245,7 @@ def hand_made(root):
         files.write("%s/%s.ids" % (root, name), pack_ids([plain_sentencepiece(t, tokens, types, scores, []) for t in name_texts]))
         lines.append((name + ".gguf", name + ".texts", name + ".ids", "r" if complete else "-"))
     scores = {"<unk>": 0.0, **{p: -rng.uniform(1, 9) for p in toy_pieces(rng, "abcde ", 150) + list("abcd ")}}
-    names = [t for t in texts if stretches(t) == [t.decode("utf-8", "replace")] or not t]
+    names = [t for t in texts if is_text(t)]
     folder(root, "unigram", {"model": {"type": "Unigram", "unk_id": 0, "vocab": [[k, v] for k, v in scores.items()]}})
     files.write(root + "/unigram.texts", pack_texts(names))
     files.write(root + "/unigram.ids", pack_ids([plain_unigram(t.decode(), scores, 0) for t in names]))
@@ -385,6 +391,8 @@ def broken(root):
     slow["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "(?=(a+)+b)a|a"}, "behavior": "Isolated"},
                                                                    slow["pre_tokenizer"]]}
     folder(root, "slow", slow)
+    grow = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 256}
+    folder(root, "growing", dict(toy_document(), added_tokens=[], normalizer={"type": "Sequence", "normalizers": [grow] * 16}))
 
 
 # ---- the library
@@ -439,9 +447,9 @@ def peer(root, gguf_path):
             now = later or t
         return out
 
-    def case(name, paths, t, byte_id, flags, later=None, some=texts):
+    def case(name, paths, t, byte_id, flags, later=None, some=texts, ways=(False, True)):
         files.write("%s/%s.texts" % (root, name), pack_texts(some))
-        for special in (False, True):
+        for special in ways:
             ids = "%s.%d.ids" % (name, special)
             files.write("%s/%s" % (root, ids), pack_ids([reference(t, d, special, byte_id, later) for d in some]))
             for path in paths:
@@ -468,8 +476,8 @@ def peer(root, gguf_path):
         write_gguf(name, t, name, add_bos_token=False)
         folder(root, name, t.to_str().encode())
         case(name, [name + ".gguf", name], t, byte_id, "-" if normalizer else "r")
-        if name in ("llama-bpe", "smollm", "qwen2"):
-            case(name + "-long", [name + ".gguf", name], t, byte_id, "-" if normalizer else "r", some=LONG)
+        if name in ("llama-bpe", "qwen2"):
+            case(name + "-long", [name], t, byte_id, "-" if normalizer else "r", some=LONG, ways=(False,))
 
     # Other steps that a tokenizer.json may have, and added tokens with white space around them.
     for name, pre_tokenizer, normalizer in [
@@ -487,7 +495,7 @@ def peer(root, gguf_path):
         t.add_tokens([AddedToken("\u00dcber", special=False, normalized=True), AddedToken("  ", special=False, normalized=False)])
         folder(root, name, t.to_str().encode())
         byte_id = {b: t.token_to_id(c) for b, c in letters.items()}
-        case(name, [name], t, byte_id if name != "prefixed" else byte_id, "-", some=[x for x in texts if name != "prefixed" or len(stretches(x)) == 1 and not isinstance(stretches(x)[0], int)])
+        case(name, [name], t, byte_id, "-", some=[x for x in texts if name != "prefixed" or is_text(x)])
 
     # Characters with byte fallback: as Llama 2 has it, and with Metaspace in each of its schemes.
     fallback = ["<0x%02X>" % b for b in range(256)]
@@ -519,14 +527,15 @@ def peer(root, gguf_path):
         t = build(normalizer, pre_tokenizer)
         byte_id = {b: t.token_to_id(c) for b, c in enumerate(fallback)}
         folder(root, name, t.to_str().encode())
-        case(name, [name], t, byte_id, "r" if name == "llama2" else "-", later and build(*later))
+        # A name after what is no UTF-8: `later` would not put a space behind it.
+        case(name, [name], t, byte_id, "-", later and build(*later), [x for x in texts if b"<" not in x or is_text(x)])
         if name == "llama2":
-            case(name + "-long", [name], t, byte_id, "r", build(*later), LONG)
+            case(name + "-long", [name], t, byte_id, "r", build(*later), LONG, (False,))
 
     for name, options in (("unigram-bytes", {"byte_fallback": True}), ("unigram-unknown", {})):
         t = Tokenizer(models.Unigram())
         t.pre_tokenizer = pre.Metaspace(prepend_scheme="always")
-        t.train_from_iterator(corpus, trainers.UnigramTrainer(vocab_size=700, unk_token="<unk>", show_progress=False, special_tokens=["<unk>", "<s>"] + fallback))
+        t.train_from_iterator([c.replace("\0", "") for c in corpus], trainers.UnigramTrainer(vocab_size=700, unk_token="<unk>", show_progress=False, special_tokens=["<unk>", "<s>"] + fallback))
         document = json.loads(t.to_str())
         document["model"].update(options)
         document["added_tokens"] = document["added_tokens"][:2]
@@ -535,7 +544,7 @@ def peer(root, gguf_path):
         later = Tokenizer.from_str(json.dumps(document))
         byte_id = {b: t.token_to_id(c) for b, c in enumerate(fallback)} if options else {}
         folder(root, name, t.to_str().encode())
-        case(name, [name], t, byte_id, "-", later)
+        case(name, [name], t, byte_id, "-", later, [x for x in texts if b"<" not in x or is_text(x)])
 
     if gguf_path:  # a real file, by its own vocabulary and merges
         meta = read_gguf_meta(gguf_path)
@@ -585,7 +594,7 @@ def read_gguf_meta(path):
 
 def corpus(root):
     tokens, types, merges = toy_bytes()
-    files.write(root + "/bytes.gguf", gguf(list(byte_level("llama-bpe", tokens, types, merges).items()), 263))
+    files.write(root + "/bytes.gguf", gguf(list(byte_level("llama-bpe", tokens, types, merges, bos_token_id=261).items()), 263))
     st, sk, ss = toy_sentencepiece(True)
     keep = [i for i, k in enumerate(sk) if k != 6 or i < 8][:60]
     files.write(root + "/spm.gguf", gguf(list(sentencepiece([st[i] for i in keep], [sk[i] for i in keep], [ss[i] for i in keep]).items()), 100))
@@ -606,7 +615,8 @@ if __name__ == "__main__":
     if sys.argv[1] == "--corpus":
         corpus(sys.argv[2])
     elif sys.argv[1] == "--peer":
-        peer(sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "")
+        fetched = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "bench/models/smollm2-135m.gguf")
+        peer(sys.argv[2], sys.argv[3] if len(sys.argv) > 3 and sys.argv[3] else fetched if os.path.exists(fetched) else "")
     else:
         hand_made(sys.argv[1])
         broken(sys.argv[1])

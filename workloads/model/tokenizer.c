@@ -211,12 +211,13 @@ void encoding_free(struct encoding *e) {
 
 int tokenizer_run(const struct tokenizer *t, const char *text, size_t bytes, unsigned flags,
                   struct encoding *e, struct err *err) {
-    enum { MOST_BYTES = 1 << 30, STEPS_A_BYTE = 500, STEPS_ANYWAY = 1000000 };
+    enum { MOST_BYTES = 1 << 30, STEPS_A_BYTE = 500, STEPS_ANYWAY = 1000000, GROWS_BY = 32 };
     *e = (struct encoding){.tokenizer = t, .flags = flags, .err = err};
     if (bytes > MOST_BYTES)
         return err_set(err, ERR_INPUT, "a text of %zu bytes; up to %d are tokenized", bytes,
                        MOST_BYTES);
     e->budget = STEPS_ANYWAY + STEPS_A_BYTE * (uint64_t)bytes;
+    e->most_bytes = STEPS_ANYWAY + GROWS_BY * bytes;
     for (int i = 0; i < t->n_begin && flags & TOKENIZE_BOS; i++) encoding_push(e, t->begin[i]);
     int code = find_added(e, &t->raw, text, bytes, STRETCH_FIRST, stretches);
     for (int i = 0; i < t->n_end && flags & TOKENIZE_BOS; i++) encoding_push(e, t->end[i]);

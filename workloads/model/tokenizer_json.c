@@ -293,7 +293,8 @@ static int read_added(struct tokenizer *t, const cJSON *list, struct err *err) {
             added_add(&t->raw, t->arena, a);
             continue;
         }
-        struct encoding e = {.tokenizer = t, .err = err}; /* it is found as the text then is */
+        /* It is found as the text then is. */
+        struct encoding e = {.tokenizer = t, .err = err, .most_bytes = 1 << 16};
         pieces_set(&e.now, name, n);
         code = steps_apply(&t->normalizer, &e, 0);
         a.name = e.now.buffer.data;

@@ -195,6 +195,7 @@ struct encoding { /* one text on its way */
     struct match *match;      /* PCRE2's, made at the first pattern */
     uint64_t steps;           /* of merging and matching: for the test of linear time */
     uint64_t budget, counted; /* of counted patterns */
+    size_t most_bytes;        /* that normalizers may make of the text */
     struct err *err;
 };
 /* Whether the stretch begins the text, and whether it goes on after an invalid byte. */

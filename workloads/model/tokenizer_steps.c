@@ -69,11 +69,13 @@ static void normalize(enum form form, const char *text, size_t bytes, struct tex
     free(made);
 }
 
-static void replace(const char *text, size_t bytes, const char *from, const char *to,
-                    struct text *out) {
+/* At most as much as the text may become: a few steps could make any length of it. */
+static void replace(const struct encoding *e, const char *text, size_t bytes, const char *from,
+                    const char *to, struct text *out) {
     const size_t n_from = strlen(from), n_to = strlen(to);
     const char *end = text + bytes, *hit;
-    while (text < end && (hit = memmem(text, (size_t)(end - text), from, n_from))) {
+    while (text < end && out->len <= e->most_bytes &&
+           (hit = memmem(text, (size_t)(end - text), from, n_from))) {
         text_add(out, text, (size_t)(hit - text));
         text_add(out, to, n_to);
         text = hit + n_from;
@@ -171,7 +173,7 @@ static void metaspace(const struct step *s, struct encoding *e, unsigned stretch
         if (!goes_on && *text != ' ' && !begins_with(in, i, s->text) &&
             (s->scheme == PREFIX_ALWAYS || (s->scheme == PREFIX_FIRST && first)))
             text_add(&out->buffer, s->text, width);
-        replace(text, bytes, " ", s->text, &out->buffer);
+        replace(e, text, bytes, " ", s->text, &out->buffer);
         if (s->split)
             for (size_t at = begin + 1; at + width <= out->buffer.len; at++)
                 if (!memcmp(out->buffer.data + at, s->text, width)) {
@@ -207,7 +209,7 @@ static void change(const struct step *s, struct encoding *e, unsigned stretch) {
     case STEP_METASPACE: metaspace(s, e, stretch); return;
     case STEP_PREFIX: prefix(e, stretch); return;
     case STEP_NORMALIZE: normalize(s->form, text, in->buffer.len, &out->buffer); break;
-    case STEP_REPLACE: replace(text, in->buffer.len, s->text, s->to, &out->buffer); break;
+    case STEP_REPLACE: replace(e, text, in->buffer.len, s->text, s->to, &out->buffer); break;
     case STEP_PREPEND:
         if (!(stretch & STRETCH_GOES_ON)) text_puts(&out->buffer, s->text);
         text_add(&out->buffer, text, in->buffer.len);
@@ -225,6 +227,11 @@ int steps_apply(const struct steps *steps, struct encoding *e, unsigned stretch)
             continue;
         }
         change(&steps->items[i], e, stretch);
+        if (e->next.buffer.len > e->most_bytes)
+            return err_set(e->err, ERR_INPUT,
+                           "the normalizer of this tokenizer makes more than %zu "
+                           "bytes of this text",
+                           e->most_bytes);
         const struct pieces kept = e->now;
         e->now = e->next;
         e->next = kept;
