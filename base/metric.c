@@ -21,7 +21,7 @@ void values_set(struct values *values, const char *name, double v) {
         snprintf(values->items[i].name, sizeof values->items[i].name, "%s", name);
         values->n++;
     }
-    values->items[i].v = v;
+    values->items[i].v = isinf(v) ? (double)NAN : v;
 }
 
 double values_get(const struct values *values, const char *name) {

@@ -22,8 +22,9 @@ struct values {
         double v; /* NAN: no number */
     } items[VALUES_MOST];
 };
-void values_set(struct values *, const char *name,
-                double v); /* replaces; more than VALUES_MOST are dropped */
+/* Replaces; more than VALUES_MOST are dropped. An infinity is no number either: it says that
+   something was divided by next to nothing. */
+void values_set(struct values *, const char *name, double v);
 double values_get(const struct values *, const char *name); /* NAN if absent */
 
 #endif

@@ -124,6 +124,8 @@ bool draft_text_facts(struct draft *, const struct plan_case *, size_t point, st
    to be found, or NULL. false: told why not (draft_model.c). */
 bool draft_model_facts(struct draft *, const struct plan_case *, size_t point, struct facts *,
                        const char **shape, const char **shape_origin);
+/* Keys that were given and decide nothing at any row are mistakes (draft_idle.c). */
+void draft_idle(struct draft *);
 /* Memory and time that cannot be had are refused before the start (draft_fit.c). */
 void draft_fit(struct draft *);
 

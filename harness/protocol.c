@@ -128,6 +128,8 @@ static void make_points(struct draft *d, const struct toml_entry *entries, size_
     draft_gate(d);
     draft_cases(d);
     draft_expand(d);
+    /* What an older program stored is replayed as it was. */
+    if (d->folder && !problems_count(d->problems)) draft_idle(d);
     draft_lists(d);
     if (!problems_count(d->problems)) draft_fit(d);
     if (!p->n_points && !problems_count(d->problems))

@@ -245,6 +245,7 @@ static bool job_begin(struct worker *w, struct run_store *store) {
         .snapshot = store_snapshot, .snapshot_ready = store_snapshot_ready, .ctx = w};
     if (point->has_model) store->model = store_model;
     drop_other_model(w, point);
+    if (w->device->kind->unplan) w->device->kind->unplan(w->device);
     return true;
 }
 

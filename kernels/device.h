@@ -106,6 +106,9 @@ struct device_kind {
                      const char **kernel_or_reason);
     /* Untimed: workspace, algorithms, kernels loaded. May be called again with other bounds. */
     int (*plan)(struct device *, const struct step_bounds *, struct err *);
+    /* Gives back what plan took, until it is called again: no row's account has what an earlier row
+       needed. Optional. */
+    void (*unplan)(struct device *);
     void *(*alloc)(
         struct device *,
         size_t bytes); /* 64-byte aligned, zeroed; NULL: out of memory. Use device_alloc */

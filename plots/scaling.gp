@@ -13,7 +13,10 @@ do for [m = 1:n_marks] {
     set arrow 300+m from first mark_x[m], graph 0 to first mark_x[m], graph 1 nohead lc rgb '#606060' lw 0.9 dt (4,4) back
     set label 300+m mark_name[m] at first mark_x[m], graph 1.02 center font ',10' textcolor rgb '#404040'
 }
-set key top left Left reverse
+if (strlen(key_place) > 0) { eval 'set key '.key_place } else {
+    set rmargin at screen 0.955 - 0.05 - 0.0095 * key_letters
+    set key at screen 0.955 - 0.04 - 0.0095 * key_letters,0.865 top left Left reverse samplen 1.5
+}
 if (n_marks > 0) { set key top right Right noreverse; set tmargin at screen 0.845 }
 if (n == 1 && strlen(words[1]) == 0) { unset key }
 # An empty loop would be gone through once all the same.
@@ -37,7 +40,7 @@ if (panels == 2) {
     set xlabel x_label offset 0,0.4
     eval axis_y_below
     set ylabel y_label_below offset 0,0
-    set key top left Left reverse
+    if (strlen(key_place_below) > 0) { eval 'set key '.key_place_below } else { unset key }
     plot for [g = 1:n_below] law_below(g, x) with lines ls g lw 1.1 notitle, \
          for [g = 1:n_below] sprintf('below%d.tsv', g) using (column('x')):(known(exponent_below[g]) ? NaN : column('y')) \
              with lines ls g lw 0.8 notitle, \

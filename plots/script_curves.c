@@ -47,9 +47,11 @@ static void words(struct text *t, const char *array, int32_t i, const char *v) {
     script_text(t, name, v);
 }
 
+/* "kv bytes allocated" says its unit. */
 static void write_y_label(const struct curves *v, const char *name, struct text *s) {
+    const bool said = !strcmp(v->y_unit, "byte") && strstr(v->y_name, "bytes");
     struct text t = {0};
-    text_printf(&t, *v->y_unit ? "%s, %s" : "%s", v->y_name, v->y_unit);
+    text_printf(&t, *v->y_unit && !said ? "%s, %s" : "%s", v->y_name, v->y_unit);
     script_text(s, name, t.data);
     text_free(&t);
 }
@@ -133,11 +135,70 @@ out:
     return rc;
 }
 
+/* ---- where the legend stands */
+
+struct box {
+    double x0, x1, y0, y1; /* shares of the panel */
+};
+
+static bool hits(const struct box *b, double x, double y) {
+    return x > b->x0 && x < b->x1 && y > b->y0 && y < b->y1;
+}
+
+/* How much of the curves lies in a box: their marks, intervals and the lines between. */
+static int covered(const struct curves *v, const struct box *b) {
+    enum { STEPS = 40 };
+    int n = 0;
+    for (int32_t g = 0; g < v->n && g < CURVES_MOST; g++) {
+        const struct curve *c = &v->curve[g];
+        for (int32_t i = 0; i < c->n; i++) {
+            const double x = axis_place(&v->x, c->x[i]), y = axis_place(&v->y, c->y[i]);
+            const double lo = axis_place(&v->y, c->lo[i]), hi = axis_place(&v->y, c->hi[i]);
+            const double before = i ? axis_place(&v->x, c->x[i - 1]) : x;
+            const double from = i ? axis_place(&v->y, c->y[i - 1]) : y;
+            for (int s = 0; s <= STEPS; s++) {
+                const double at = (double)s / STEPS;
+                n += hits(b, before + at * (x - before), from + at * (y - from));
+                n += hits(b, x, lo + at * (hi - lo));
+            }
+        }
+    }
+    return n;
+}
+
 /* Curves of their own, of those that are drawn; what stands beside one comes behind all of them. */
 static int32_t own_curves(const struct curves *v) {
     int32_t n = 0;
     while (n < v->n && n < CURVES_MOST && !v->curve[n].of) n++;
     return n;
+}
+
+/* Letters of the widest line of the legend. */
+static size_t legend_letters(const struct curves *v) {
+    size_t most = 0;
+    for (int32_t g = 0; g < v->n && g < CURVES_MOST; g++) {
+        const struct curve *c = &v->curve[g];
+        const size_t law = isfinite(c->exponent) ? utf8_width(v->x_name) + 24 : 0;
+        if (utf8_width(c->name) + law > most) most = utf8_width(c->name) + law;
+    }
+    return most;
+}
+
+/* The first corner without a curve; "": none. A line of the legend is 0.044 of a whole picture
+   high, a letter 0.0105 wide. */
+static const char *legend_place(const struct curves *v, double height) {
+    static const char *const places[] = {"top left Left reverse", "top right Right noreverse",
+                                         "bottom left Left reverse",
+                                         "bottom right Right noreverse"};
+    const int32_t own = own_curves(v), lines = own + (own < v->n && own < CURVES_MOST);
+    const double wide = 0.09 + 0.0115 * (double)legend_letters(v);
+    const double high = 0.03 + 0.046 * lines / height;
+    for (int i = 0; i < 4 && high < 1 && wide < 1; i++) {
+        const double x = i % 2 ? 1 - wide : 0, y = i < 2 ? 1 - high : 0;
+        const struct box box = {x, x + wide, y, y + high};
+        if (!covered(v, &box)) return places[i];
+    }
+    return "";
 }
 
 static void write_beside(const struct curves *v, struct text *s) {
@@ -173,16 +234,22 @@ static void write_laws(const struct curves *v, const char *which, struct text *s
     text_free(&t);
 }
 
-/* The second panel: another metric of the same rows. */
-static int write_below(const struct tables *ts, struct gnuplot *g, struct text *s,
-                       struct err *err) {
+/* The second panel: another metric of the same rows; and where the legends of both stand. */
+static int write_below(const struct curves *above, const struct tables *ts, struct gnuplot *g,
+                       struct text *s, struct err *err) {
     const int64_t number = curves_below(ts, curves_analysis(ts, "scaling"));
     struct curves v = {0};
     struct err none = {0}; /* without numbers there is no second panel */
     const bool drawn = number >= 0 && !curves_read_of(ts, "scaling", number, &v, &none);
     const int32_t n = own_curves(&v);
     int rc = 0;
+    const char *place = legend_place(above, drawn ? 0.47 : 1),
+               *place_below = drawn ? legend_place(&v, 0.47) : place;
+    const bool beside = !*place || !*place_below; /* of both panels, then */
     script_number(s, "panels", drawn ? 2 : 1);
+    script_text(s, "key_place", beside ? "" : place);
+    script_text(s, "key_place_below", beside ? "" : place_below);
+    script_number(s, "key_letters", (double)legend_letters(above));
     if (drawn) {
         script_number(s, "n_below", n);
         script_axis(s, "y_below", "y", &v.y);
@@ -203,7 +270,7 @@ int script_scaling(const struct tables *ts, struct gnuplot *g, struct text *s, s
         script_axis(s, "y", "y", &v.y);
         write_laws(&v, "", s);
         write_beside(&v, s);
-        rc = write_below(ts, g, s, err);
+        rc = write_below(&v, ts, g, s, err);
     }
     curves_free(&v);
     return rc;

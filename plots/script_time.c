@@ -96,17 +96,18 @@ int script_memory(const struct tables *ts, struct gnuplot *g, struct text *s, st
     struct timeline v;
     struct text t = {0};
     int32_t order[CLASSES_MOST] = {0};
-    double most[CLASSES_MOST] = {0}, rest = 0;
+    double most[CLASSES_MOST] = {0}, rest = 0, highest = 0; /* highest: the witness's, too */
     int rc = timeline_read(ts, &v, err);
     if (rc) goto out;
     sort_classes(&v, order, most);
     for (int64_t i = 0; i < v.n; i++) {
         double all = 0;
         for (int32_t c = 0; c < v.n_classes; c++) all += v.live[i * CLASSES_MOST + c];
+        highest = fmax(highest, all);
         rest = fmax(rest, all - v.live[i * CLASSES_MOST + order[0]]);
     }
     const char *unit_name, *rest_name;
-    double unit = byte_unit(v.peak, &unit_name), rest_unit = byte_unit(rest, &rest_name);
+    double unit = byte_unit(highest, &unit_name), rest_unit = byte_unit(rest, &rest_name);
     rc = write_timeline(&v, order, unit, rest_unit, g, err);
     script_number(s, "n", v.n_classes);
     text_printf(s, "array name[%d]\n", v.n_classes);
@@ -127,7 +128,7 @@ int script_memory(const struct tables *ts, struct gnuplot *g, struct text *s, st
     peak_words(&v, &t);
     script_text(s, "peak_words", t.data);
     struct axis x, y;
-    const double ends[] = {0, v.end_ms}, tops[] = {0, v.peak / unit * 1.15};
+    const double ends[] = {0, v.end_ms}, tops[] = {0, fmax(1.15 * v.peak, highest) / unit};
     const double rests[] = {0, rest / rest_unit * 1.08};
     axis_fit(&x, ends, 2, false, true);
     x.lo = 0, x.hi = v.end_ms;

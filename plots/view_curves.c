@@ -302,10 +302,11 @@ static void scale_times(struct curves *v) {
     }
 }
 
+/* "kv bytes", but n_kv and d_h, which are symbols. */
 static const char *spaced(struct arena *arena, const char *name) {
     char *copy = arena_text(arena, name);
     for (char *c = copy; *c; c++)
-        if (*c == '_') *c = ' ';
+        if (*c == '_' && !(c == copy + 1 && strchr("nd", *copy))) *c = ' ';
     return copy;
 }
 

@@ -21,7 +21,7 @@ static void run_group(struct tables *ts, const char *only_case, const void *para
     int32_t first = -1, last = -1;
     char name[160];
     (void)r;
-    snprintf(name, sizeof name, "curve%s%s", *g->name ? " " : "", g->name);
+    snprintf(name, sizeof name, *g->name ? "%.60s (%.90s)" : "%.60s", p->y, g->name);
     struct finding f = {"curve", only_case, name, NAN, NAN, NAN, rows_unit(ts, p->y), NULL};
     for (int32_t i = 0; i < g->n; i++) {
         if (!isfinite(rows_metric(ts, g->point[i], p->y))) continue;
@@ -34,7 +34,7 @@ static void run_group(struct tables *ts, const char *only_case, const void *para
         return;
     }
     f.value = rows_metric(ts, g->point[last], p->y);
-    analysis_found(ts, &f, "%s from %s at %s = %s to %s at %s%s%s", p->y,
+    analysis_found(ts, &f, "from %s at %s = %s to %s at %s%s%s",
                    NUM(rows_metric(ts, g->point[first], p->y)), rows_short(p->x), NUM(g->x[first]),
                    NUM(f.value), NUM(g->x[last]), *left_out ? "; left out: " : "", left_out);
 }

@@ -233,16 +233,16 @@ static void show_published(const struct tables *ts, const struct show_options *o
         struct text line = {0};
         text_printf(&line, "%s: %s", table_text(t, r, "what"), format_exact(a, sizeof a, theirs));
         const bool differs = !strcmp(verdict, "differs"); /* by a digit that four may not show */
+        const bool same =
+            !strcmp(verdict, "equal") && fabs(ours - theirs) <= EQUAL_DIGITS * fabs(theirs);
         text_printf(&line, " (%s%s%s); here %s%s", table_text(t, r, "kind"), *source ? ", " : "",
                     source,
                     !isfinite(ours) ? "-"
                     : differs       ? format_exact(b, sizeof b, ours)
+                    : same          ? format_exact(b, sizeof b, theirs)
                                     : format_number(b, sizeof b, ours, 4),
                     differs ? ": DIFFERS" : "");
-        if (!strcmp(verdict, "equal"))
-            text_puts(&line, fabs(ours - theirs) <= EQUAL_DIGITS * fabs(theirs)
-                                 ? ": equal"
-                                 : ": equal, rounded");
+        if (!strcmp(verdict, "equal")) text_puts(&line, same ? ": equal" : ": equal, rounded");
         if (!r) text_puts(out, "\n");
         show_line(out, o->width, r ? "" : "published", COLUMN, line.data);
         text_free(&line);

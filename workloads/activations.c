@@ -128,7 +128,7 @@ static const struct metric metrics[] = {
     {"zero_share", "", "Rounded values that become 0.", BETTER_LOWER, true},
     {"relative_error", "", "||h^ - h|| / ||h|| of all: the outliers' own size hides the rest.",
      BETTER_LOWER, true},
-    {"ordinary_error", "", "The same of dimensions below 8.", BETTER_LOWER, true},
+    {"ordinary_error", "", "relative_error of dimensions below 8.", BETTER_LOWER, true},
     {"dimension_levels", "level", "Different values that the dimension of `dimension` keeps.",
      BETTER_HIGHER, true},
     {"dimension_bound", "level",

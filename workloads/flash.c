@@ -77,6 +77,8 @@ static const struct option params[] = {
     COUNT(columns, "64", 4096, "tokens", "B_c: keys of a tile; naive chooses its own."),
     {0},
 };
+static const struct only only[] = {
+    {"rows", "method", "tiled"}, {"columns", "method", "tiled"}, {0}};
 static const struct phase phases[] = {{"forward", "token"}, {"backward", "token"}, {0}};
 static const struct metric metrics[] = {
     {"kept_bytes", "byte",
@@ -487,6 +489,7 @@ const struct workload workload_flash = {
         "are computed in pieces of rows, within a tolerance derived from f32 "
         "(kernels/lab_flash.h).\n",
     .params = params,
+    .only = only,
     .params_size = sizeof(struct flash_params),
     .self_size = sizeof(struct flash_self),
     .metrics = metrics,

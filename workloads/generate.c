@@ -120,7 +120,7 @@ static const struct metric metrics[] = {
     {"method_bytes", "byte",
      "What this mode keeps on the device beside the weights, by formula: cache, activations, logits, steps.",
      BETTER_LOWER, true},
-    {"method_bytes_allocated", "byte", "The same by the allocator: must be equal (R16, R17).",
+    {"method_bytes_allocated", "byte", "method_bytes by the allocator: must be equal (R16, R17).",
      BETTER_LOWER, true},
     {"macs", "MAC", "Multiply-adds of the products and of attention by the ledger: half its FLOPs.",
      BETTER_LOWER, true},

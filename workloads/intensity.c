@@ -76,9 +76,13 @@ static const struct option params[] = {
      .help = "Dense peak; 0: unknown, and no roof."},
     {0},
 };
+static const struct only only[] = {{"context", "block", "attention"}, {0}};
 static const struct phase phases[] = {{"block", "row"}, {0}};
 static const struct metric metrics[] = {
     {"intensity", "FLOP/byte", "block_flops over block_bytes.", BETTER_HIGHER, true},
+    {"ridge", "FLOP/byte", "Peak over bandwidth of the card: below it memory binds (E26).",
+     BETTER_NONE, true},
+    {"memory_bound", "", "1: the bytes take longer than the arithmetic.", BETTER_NONE, true},
     {"block_flops", "FLOP", "gemm 2BTDF, mlp 6BTDF, attention 4BST n_q d_h (E25, E27, E28).",
      BETTER_LOWER, true},
     {"block_bytes", "byte",
@@ -87,10 +91,7 @@ static const struct metric metrics[] = {
      BETTER_LOWER, true},
     {"attainable", "FLOP/s", "min(peak, intensity bandwidth).", BETTER_HIGHER, true},
     {"roof_time", "ms", "block_flops over attainable: no kernel is faster.", BETTER_LOWER, true},
-    {"memory_bound", "", "1: the bytes take longer than the arithmetic.", BETTER_NONE, true},
-    {"block_macs", "MAC", "Half of that: a multiply-add is 2 FLOP.", BETTER_LOWER, true},
-    {"ridge", "FLOP/byte", "Peak over bandwidth of the card: below it memory binds (E26).",
-     BETTER_NONE, true},
+    {"block_macs", "MAC", "Half of block_flops: a multiply-add is 2 FLOP.", BETTER_LOWER, true},
     {"ridge_rows", "row", "gemm: rows at which the intensity reaches the ridge; empty: never.",
      BETTER_LOWER, true},
     {0},
@@ -158,6 +159,7 @@ const struct workload workload_intensity = {
         "card, type and kernel (R23).\n",
     .flags = WORK_MODEL | WORK_ONCE,
     .params = params,
+    .only = only,
     .params_size = sizeof(struct intensity_params),
     .metrics = metrics,
     .phases = phases,

@@ -81,18 +81,22 @@ static const struct option params[] = {
      .help = "window: how many layers are local; at most all of them."},
     {0},
 };
+static const struct only only[] = {
+    {"latent", "method", "latent"},       {"rotary", "method", "latent"},
+    {"share", "method", "shared"},        {"window", "method", "window"},
+    {"local_layers", "method", "window"}, {0}};
 static const struct phase phases[] = {{"cache", "token"}, {0}};
 static const struct metric metrics[] = {
     {"token_elements", "",
      "Elements of a token in a layer that keeps it: 2 n_kv d_h; latent + rotary (E16, E17).",
      BETTER_LOWER, true},
-    {"kv_layer_token_bytes", "byte", "The same in model.kv_type, scales apart.", BETTER_LOWER,
-     true},
+    {"kv_layer_token_bytes", "byte", "token_elements in bytes of model.kv_type, scales apart.",
+     BETTER_LOWER, true},
     {"kv_bytes_per_token", "byte",
      "All layers: kv_bytes over batch and length, so with a window it falls as the length grows.",
      BETTER_LOWER, true},
     {"kv_bytes", "byte", "Cache of the whole batch.", BETTER_LOWER, true},
-    {"kv_gib", "GiB", "The same in 2^30 bytes.", BETTER_LOWER, true},
+    {"kv_gib", "GiB", "kv_bytes in 2^30 bytes.", BETTER_LOWER, true},
     {"smaller", "", "A cache with a KV head for each query head, of all tokens, over this one.",
      BETTER_HIGHER, true},
     {"equal_heads", "head",
@@ -134,6 +138,7 @@ const struct workload workload_kv_methods = {
         "scales of int8 are left out. model.window does not enter.\n",
     .flags = WORK_MODEL | WORK_ONCE,
     .params = params,
+    .only = only,
     .params_size = sizeof(struct kv_methods_params),
     .metrics = metrics,
     .phases = phases,

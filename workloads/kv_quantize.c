@@ -145,20 +145,25 @@ static const struct option params[] = {
      .help = "Which keys, values and queries are drawn."},
     {0},
 };
+static const struct only only[] = {{"bits", "scheme", "symmetric affine"},
+                                   {"by", "scheme", "symmetric affine"},
+                                   {"run", "scheme", "symmetric affine"},
+                                   {"part", "scheme", "symmetric affine"},
+                                   {0}};
 static const struct phase phases[] = {{"attention", "row"}, {0}};
 static const struct metric metrics[] = {
     {"kv_bits", "bit",
      "Bits of an element, scales and zero points included (16 bits each in schemes, f32 in the "
      "cache's int8), mean of keys and values; what a scheme leaves alone counts 16.",
      BETTER_LOWER, true},
-    {"kv_token_bytes", "byte", "The same of a token's keys and values in one layer.", BETTER_LOWER,
-     true},
+    {"kv_token_bytes", "byte", "Bytes of a token's keys and values in one layer, by kv_bits.",
+     BETTER_LOWER, true},
     {"output_error", "",
      "||o^ - o|| / ||o|| of all heads' outputs: the device's attention over its cache against "
      "attention in double over the values as they were.",
      BETTER_LOWER, false},
     {"key_error", "", "||k^ - k|| / ||k|| of all keys.", BETTER_LOWER, true},
-    {"value_error", "", "The same of values.", BETTER_LOWER, true},
+    {"value_error", "", "||v^ - v|| / ||v|| of all values.", BETTER_LOWER, true},
     {"score_error", "",
      "Root mean square of q k^ / sqrt(d_h) - q k / sqrt(d_h): what softmax exponentiates.",
      BETTER_LOWER, true},
@@ -167,7 +172,8 @@ static const struct metric metrics[] = {
      "simulated in it.",
      BETTER_LOWER, true},
     {"smaller", "", "16 over kv_bits.", BETTER_HIGHER, true},
-    {"worst_output_error", "", "The same of the head where it is largest.", BETTER_LOWER, false},
+    {"worst_output_error", "", "output_error of the head where it is largest.", BETTER_LOWER,
+     false},
     {"kernel_error", "", "The device's outputs against attention in double over its own cache.",
      BETTER_LOWER, false},
     {"levels_used", "level", "Codes of keys that occur in a scheme.", BETTER_NONE, true},
@@ -504,6 +510,7 @@ const struct workload workload_kv_quantize = {
         "Witness: every head's output agrees with attention in double over the device's own cache.\n",
     .flags = WORK_MODEL | WORK_ONCE,
     .params = params,
+    .only = only,
     .params_size = sizeof(struct kv_quantize_params),
     .self_size = sizeof(struct kv_quantize_self),
     .metrics = metrics,

@@ -81,6 +81,15 @@ static const struct option params[] = {
           "there are: full attention."),
     {0},
 };
+static const struct only only[] = {{"latent", "variant", "latent"},
+                                   {"rotary", "variant", "latent"},
+                                   {"form", "variant", "latent"},
+                                   {"share", "variant", "shared"},
+                                   {"window", "variant", "window"},
+                                   {"local_layers", "variant", "window"},
+                                   {"block", "variant", "sparse"},
+                                   {"blocks", "variant", "sparse"},
+                                   {0}};
 static const struct phase phases[] = {{"decode", "token"}, {0}};
 static const struct metric metrics[] = {
     {"kv_bytes_per_token", "byte",
@@ -112,8 +121,8 @@ static const struct metric metrics[] = {
      "n_kv (E11); with a latent, W_K and W_V among them; with blocks, their scores.",
      BETTER_LOWER, true},
     {"attention_macs_counted", "MAC",
-     "The same as the device executed them, where it counts (ref): must be equal.", BETTER_LOWER,
-     true},
+     "attention_macs as the device executed them, where it counts (ref): must be equal.",
+     BETTER_LOWER, true},
     {"error", "",
      "Root mean square of what the variant's last layer gave less what its full form gives, over "
      "that of the latter: gqa, mqa: a KV head for each query head, with tied weights; shared: a copy "
@@ -346,6 +355,7 @@ const struct workload workload_kv_variants = {
         "than a trained model's. Two heads agree with a slow computation in double.\n",
     .flags = WORK_MODEL,
     .params = params,
+    .only = only,
     .params_size = sizeof(struct kv_variants_params),
     .self_size = sizeof(struct kv_variants_self),
     .metrics = metrics,

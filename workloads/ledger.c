@@ -94,7 +94,7 @@ static const struct option params[] = {
 };
 static const struct phase phases[] = {{"step", "token"}, {0}};
 static const struct metric metrics[] = {
-    {"memory_gb", "GB", "The same in 10^9 bytes, as data sheets count.", BETTER_LOWER, true},
+    {"memory_gb", "GB", "memory_bytes in 10^9 bytes, as data sheets count.", BETTER_LOWER, true},
     {"token_time", "ms", "Time per output token: memory_bytes over the bandwidth (E29).",
      BETTER_LOWER, true},
     {"token_rate", "token/s", "batch over token_time.", BETTER_HIGHER, true},
@@ -116,14 +116,14 @@ static const struct metric metrics[] = {
     {"weight_bits", "bit", "Bits of a weight, its share of a group's scale among them (E35).",
      BETTER_LOWER, true},
     {"weight_bytes", "byte", "parameters in model.type, with scales.", BETTER_LOWER, true},
-    {"weight_gib", "GiB", "The same in 2^30 bytes.", BETTER_LOWER, true},
+    {"weight_gib", "GiB", "weight_bytes in 2^30 bytes.", BETTER_LOWER, true},
     {"kv_bytes_per_token", "byte", "K, V and their scales of a resident token, all layers (E09).",
      BETTER_LOWER, true},
     {"kv_bytes", "byte", "Caches of the whole batch.", BETTER_LOWER, true},
     {"memory_bytes", "byte", "weight_bytes + kv_bytes: what a step reads, and what must fit.",
      BETTER_LOWER, true},
-    {"token_rate_limit", "token/s", "Its limit for endless batches: bandwidth over one cache.",
-     BETTER_HIGHER, true},
+    {"token_rate_limit", "token/s",
+     "token_rate's limit for endless batches: bandwidth over one cache.", BETTER_HIGHER, true},
     {"step_flops", "FLOP", "2 a weight (not the embedding) and token, 4 n_q d_h a layer and key.",
      BETTER_LOWER, true},
     {0},

@@ -68,7 +68,7 @@ static const struct metric metrics[] = {
     {"macs_counted", "MAC",
      "Multiply-adds that the device executed; empty where none ran. Must be equal.", BETTER_LOWER,
      true},
-    {"formula_flops", "FLOP", "The same in the other convention: a multiply-add is 2 FLOP.",
+    {"formula_flops", "FLOP", "macs in the other convention: a multiply-add is 2 FLOP.",
      BETTER_LOWER, true},
     {"over_cached", "", "macs over those of cached: full (2 T + 1) / 3, triangle (T + 2) / 3.",
      BETTER_LOWER, true},

@@ -80,13 +80,14 @@ static const struct option params[] = {
          "will hold), exact (as an oracle knows it); or blocks, as it grows."},
     {0},
 };
+static const struct only only[] = {TRAFFIC_ONLY, {0}};
 static const struct phase phases[] = {{"schedule", "token"}, {0}};
 static const struct metric metrics[] = {
     {"use", "", "Tokens resident / memory, mean over time.", BETTER_HIGHER, true},
-    {"internal", "", "Reserved and empty / memory, mean over time: internal fragmentation.",
-     BETTER_LOWER, true},
-    {"external", "",
-     "Free / memory while the first in the queue would fit into what is free and no hole is large enough, summed and divided by all steps: external fragmentation (R36).",
+    {"internal_fragmentation", "", "Reserved and empty / memory, mean over time.", BETTER_LOWER,
+     true},
+    {"external_fragmentation", "",
+     "Free / memory while the first in the queue would fit into what is free and no hole is large enough, summed and divided by all steps (R36).",
      BETTER_LOWER, true},
     {"concurrency", "request", "Requests in flight, mean over time.", BETTER_HIGHER, true},
     {"steps", "step", "From time 0 until the last request returns.", BETTER_LOWER, true},
@@ -285,8 +286,8 @@ static void report(void *s, struct values *values) {
     const struct course *c = &self->course;
     const double all = (double)c->steps * (double)self->params.memory;
     values_set(values, "use", (double)c->tokens / all);
-    values_set(values, "internal", (double)(c->reserved - c->tokens) / all);
-    values_set(values, "external", (double)c->unusable / all);
+    values_set(values, "internal_fragmentation", (double)(c->reserved - c->tokens) / all);
+    values_set(values, "external_fragmentation", (double)c->unusable / all);
     values_set(values, "concurrency", (double)c->running / (double)c->steps);
     values_set(values, "steps", (double)c->steps);
     values_set(values, "blocked_steps", (double)c->blocked);
@@ -315,6 +316,7 @@ const struct workload workload_paging = {
         "What starts with held, block, most or power is of all requests at once, at their end.\n",
     .flags = WORK_MODEL | WORK_ONCE,
     .params = params,
+    .only = only,
     .params_size = sizeof(struct paging_params),
     .self_size = sizeof(struct paging_self),
     .metrics = metrics,

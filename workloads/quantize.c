@@ -136,14 +136,17 @@ static const struct option params[] = {
          "all caches of the last level; 1 B: one, as warm as they keep it."},
     {0},
 };
+static const struct only only[] = {{"outlier_share", "outliers", "weights columns rows"},
+                                   {"outlier_scale", "outliers", "weights columns rows one"},
+                                   {0}};
 static const struct phase phases[] = {{"product", "byte"}, {0}};
 static const struct metric metrics[] = {
     {"weight_error", "", "||w^ - w|| / ||w|| of the whole matrix (E33).", BETTER_LOWER, true},
     {"expected_error", "",
-     "The same by theory: of independent normal weights, where there are no outliers or one (E33).",
+     "weight_error by theory: of independent normal weights, where there are no outliers or one (E33).",
      BETTER_LOWER, true},
     {"weight_bits", "bit", "Bits of a weight, scales included (E35).", BETTER_LOWER, true},
-    {"worst_row_error", "", "The same of the row where it is largest.", BETTER_LOWER, true},
+    {"worst_row_error", "", "weight_error of the row where it is largest.", BETTER_LOWER, true},
     {"mean_error", "sigma", "Mean |w^ - w| in deviations of the matrix.", BETTER_LOWER, true},
     {"rms_error", "sigma", "Root mean square of w^ - w in deviations of the matrix.", BETTER_LOWER,
      true},
@@ -419,6 +422,7 @@ const struct workload workload_quantize = {
         "Witness: 64 outputs of the last row agree with a slow computation in double from the "
         "packers' codes, within six deviations of the roundings that the types allow.\n",
     .params = params,
+    .only = only,
     .params_size = sizeof(struct quantize_params),
     .self_size = sizeof(struct quantize_self),
     .metrics = metrics,

@@ -83,6 +83,7 @@ static const struct option params[] = {
      .help = TOKEN_INPUT_HELP},
     {0},
 };
+static const struct only only[] = {TRAFFIC_ONLY, {0}};
 static const struct phase phases[] = {{"prefill", "prompt token"},
                                       {"decode", "token"},
                                       {"mixed", "token read or written"},
@@ -315,6 +316,7 @@ const struct workload workload_serving = {
         "batch, else close.\n",
     .flags = WORK_MODEL | WORK_WAITS,
     .params = params,
+    .only = only,
     .params_size = sizeof(struct serving_params),
     .self_size = sizeof(struct serving_self),
     .metrics = serving_metrics,

@@ -37,7 +37,7 @@ static const struct metric metrics[] = {
     {"returned_time", "ms",
      "The trap: a stopwatch that is read when the call returns; median of the last 512 executions.",
      BETTER_NONE, false},
-    {"done_time", "ms", "The same read after a wait for the device (R01, R02).", BETTER_LOWER,
+    {"done_time", "ms", "The stopwatch read after a wait for the device (R01, R02).", BETTER_LOWER,
      false},
     {"trap", "", "done_time / returned_time: how many times too fast the trap is.", BETTER_NONE,
      false},

@@ -78,9 +78,10 @@ static const struct option params[] = {
 };
 static const struct phase phases[] = {{"state", "parameter"}, {0}};
 static const struct metric metrics[] = {
-    {"static_bytes", "byte", "P times that: weights, gradients, AdamW's states, master copy.",
-     BETTER_LOWER, true},
-    {"checkpoint_peak_mib", "MiB", "The same in 2^20 bytes.", BETTER_LOWER, true},
+    {"static_bytes", "byte",
+     "P times bytes_per_parameter: weights, gradients, AdamW's states, master copy.", BETTER_LOWER,
+     true},
+    {"checkpoint_peak_mib", "MiB", "checkpoint_peak in 2^20 bytes.", BETTER_LOWER, true},
     {"best_segment", "layer", "The K with the lowest peak.", BETTER_NONE, true},
     {"bytes_per_parameter", "byte", "s_w + s_g + 2 s_o + s_master (E51).", BETTER_LOWER, true},
     {"residual_bytes", "byte", "One tensor of the residual stream, B T D s (E52).", BETTER_LOWER,

@@ -48,8 +48,8 @@ struct plan {
     int64_t bytes[N_CLASSES]; /* peak live set on the device, by class: refused before the start if
                                  it cannot fit */
     int64_t host_bytes;       /* memory of the workload itself */
-    /* What an execution waits for lasts at least so long, and at least as long as such work takes on
-     * the device: arrivals, given in time or in steps of this machine. */
+    /* What an execution waits for lasts at least so long, and at least as long as such work takes
+     * on the device: arrivals, given in time or in steps of this machine. */
     int64_t wait_ns;
     struct work wait;
     int64_t most_marks; /* run_mark and run_phase calls of one execution, at most */
@@ -101,12 +101,19 @@ int run_model(struct run *, struct model **, struct err *);
 void *run_snapshot(struct run *, const char *key, size_t bytes, bool *ready);
 void run_snapshot_ready(struct run *, const char *key);
 
+struct only { /* a key of [workload] that decides nothing unless another key has one of these words
+               */
+    const char *key, *of, *words; /* {"gap", "arrival", "evenly poisson"} */
+};
+
 struct workload {             /* optional slots say so */
     const char *name, *brief; /* brief: one line for `bench list workloads` */
     const char *help; /* paragraphs for `bench help NAME`: the question, what lies inside the
                          timing, formulas */
     unsigned flags;
     const struct option *params; /* keys of [workload] besides `name`; ends with key NULL */
+    const struct only
+        *only; /* optional; ends with key NULL: such a key that was given is a mistake */
     size_t params_size, self_size;
     const struct metric *metrics; /* of report; optional */
     const struct phase *phases;   /* at least one; with exactly one, run_phase need not be called */

@@ -236,6 +236,8 @@ static int cpu_plan(struct device *device, const struct step_bounds *bounds, str
     return err_set(err, ERR_MEMORY, "cpu: no memory for the workspace");
 }
 
+static void cpu_unplan(struct device *device) { free_workspace(cpu_of(device)); }
+
 static void cpu_transfer(struct device *device, void *to, const void *from, size_t bytes) {
     (void)device;
     if (bytes > 0) memcpy(to, from, bytes);
@@ -320,6 +322,7 @@ const struct device_kind device_cpu = {
     .supports = cpu_supports,
     .activation = cpu_activation,
     .plan = cpu_plan,
+    .unplan = cpu_unplan,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .pack = cpu_pack,

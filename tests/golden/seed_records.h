@@ -58,9 +58,10 @@ struct product {
 };
 
 /* Calls a family's `one` for each of its records (family 0 ends the list). Returns how many were
-   computed. */
+   computed; their ids go, a line each, to the end of the file that SEED_RECORDS names. */
 static inline int each_record(const struct product *products) {
-    const char *root = getenv("SOURCE_DIR");
+    const char *root = getenv("SOURCE_DIR"), *list = getenv("SEED_RECORDS");
+    FILE *ids = list ? fopen(list, "a") : NULL;
     char path[1000], *text;
     struct err err = {0};
     size_t len;
@@ -77,8 +78,12 @@ static inline int each_record(const struct product *products) {
                            .value = cJSON_GetObjectItem(item, "value")};
         assert_int_equal(sscanf(r.id, "E%d.%d", &r.family, &r.n), 2);
         for (const struct product *p = products; p->family; p++)
-            if (p->family == r.family) done += p->one(&r);
+            if (p->family == r.family && p->one(&r)) {
+                done++;
+                if (ids) fprintf(ids, "%s\n", r.id);
+            }
     }
+    if (ids) fclose(ids);
     cJSON_Delete(json);
     free(text);
     return done;

@@ -165,6 +165,25 @@ static bool batch_cache(const struct record *r) {
     return true;
 }
 
+/* E07: what a cache adds to the bytes of a step, beside weights in f16. */
+static double step_of(int64_t context, const char *metric) {
+    const struct model_config config = config_of("seed-0.5b", "type=f16 kv_type=f16");
+    return computed("ledger", &config,
+                    TEXT("parameters=494032768 context=%lld", (long long)context), metric);
+}
+
+static bool history(const struct record *r) {
+    if (has(r, "from")) {
+        expect(r, step_of(whole(r, "to"), "kv_bytes") / step_of(whole(r, "from"), "kv_bytes"));
+    } else if (!has(r, "C")) {
+        expect(r, step_of(1024, "memory_bytes") / step_of(16, "memory_bytes"));
+    } else {
+        const double kv = step_of(whole(r, "C"), "kv_bytes");
+        expect(r, has(r, "per_token") ? kv : kv / step_of(whole(r, "C"), "memory_bytes"));
+    }
+    return true;
+}
+
 /* ---- the ledger */
 
 static double ledger_13b(int64_t n_kv, int64_t batch, const char *metric) {
@@ -547,6 +566,7 @@ static bool tiles(const struct record *r) {
 static const struct product products[] = {
     {2, one_head},
     {3, generation},
+    {7, history},
     {15, toy},
     {17, latent},
     {18, windows},
@@ -574,7 +594,7 @@ static const struct product products[] = {
 
 static void every_record(void **state) {
     (void)state;
-    assert_int_equal(each_record(products), 476);
+    assert_int_equal(each_record(products), 486);
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seeds' arithmetic on printed times (E01, E05), out of what a run derives from samples and
- * marks: rates, costs of a token, a ratio of two rows. */
+/* The seeds' arithmetic on printed times (E01, E05) and on printed gains of batches (E19), out of
+ * what a run derives from samples and marks: rates, costs of a token, a ratio of two rows. */
 #include "results/analysis.h"
 #include "results/summary.h"
 #include "tests/golden/seed_records.h"
@@ -65,6 +65,51 @@ static void make_run(void) {
     if (summary_compute(run, &err) || analyses_run(run, &err)) fail_msg("%s", err.text);
 }
 
+/* Steps that gain as printed: 16 sequences have 6.0 times the rate of one, 32 have 1.09 times
+ * theirs. Whole milliseconds, so that no digit is lost. */
+static struct tables *made_batches(void) {
+    static const double step_ms[] = {654, 1744, 3200};
+    static const int64_t batch[] = {1, 16, 32};
+    static const struct {
+        const char *metric, *at, *over;
+    } ratios[] = {
+        {"time", "16", "1"}, {"time", "32", "16"}, {"decode_rate", "32", "1"}, {"time", "32", "1"}};
+    struct tables *t = tables_create();
+    struct err err = {0};
+    char key[60], value[60];
+    for (int i = 0; i < 3; i++) {
+        const int64_t point = synthetic_point(t, "", "", 0, 0);
+        synthetic_key(t, point, "workload.batch", batch[i]);
+        synthetic_phase(t, point, "decode", (double)batch[i], 0, 0);
+        for (int round = 0; round < 2; round++)
+            synthetic_visit(t, point, round, step_ms[i], 1, 0, 1);
+    }
+    for (int i = 0; i < 4; i++) {
+        const char *const keys[] = {"kind", "metric", "at", "over"};
+        for (int k = 0; k < 4; k++) {
+            snprintf(key, sizeof key, "analysis.%d.%s", i, keys[k]);
+            snprintf(value, sizeof value, "%s%s", k < 2 ? "" : "workload.batch=",
+                     k == 0   ? "ratio"
+                     : k == 1 ? ratios[i].metric
+                     : k == 2 ? ratios[i].at
+                              : ratios[i].over);
+            synthetic_fact(t, key, value);
+        }
+    }
+    if (summary_compute(t, &err) || analyses_run(t, &err)) fail_msg("%s", err.text);
+    return t;
+}
+
+static bool gains(const struct record *r) {
+    static const char *const names[] = {"time: 16 / 1", "time: 32 / 16", "decode_rate: 32 / 1",
+                                        "time: 32 / 1"};
+    if (r->n > 4) return false; /* bytes of caches: test_seed_theory.c */
+    struct tables *t = made_batches();
+    expect(r, synthetic_value(t, "ratio", names[r->n - 1]));
+    tables_close(&t);
+    return true;
+}
+
 static double metric(int64_t point, const char *name) {
     const double v = summary_get(run, point, name, "mean");
     if (isnan(v)) fail_msg("no %s", name);
@@ -98,13 +143,13 @@ static bool one(const struct record *r) {
 }
 
 static void records(void **state) {
-    static const struct product products[] = {{1, one}, {5, one}, {0}};
+    static const struct product products[] = {{1, one}, {5, one}, {19, gains}, {0}};
     (void)state;
     make_run();
     /* TTFT and all gaps add up to the whole. */
     assert_true(fabs(metric(0, "ttft") - 1022.4) < 1e-9);
     assert_true(fabs(metric(0, "e2e") - 8847.9) < 1e-9);
-    assert_int_equal(each_record(products), 3 + 7);
+    assert_int_equal(each_record(products), 3 + 7 + 4);
     tables_close(&run);
 }
 

@@ -15,7 +15,6 @@ struct place {       /* a slot */
     int32_t fed;     /* tokens of its text that are resident */
     int32_t goal;    /* tokens of its text when it was admitted: it reads until they are resident */
     int32_t blocks;  /* held */
-    int64_t order;   /* of admission */
 };
 struct scheduler {
     const struct request *trace;
@@ -24,10 +23,11 @@ struct scheduler {
     struct served *served;    /* (n) */
     struct place *places;     /* (slots) */
     struct run_of_rows *runs; /* (slots) of the present step */
+    int32_t *by_age;          /* (active) their slots, in order of admission */
     int32_t *waiting;         /* (slots) that lost their place; all are older than `next` */
     int32_t n_runs, n_waiting, next, active;
     int32_t top; /* no slot from here on is taken */
-    int64_t free_blocks, admissions;
+    int64_t free_blocks;
     struct schedule_sums sums;
 };
 
@@ -51,6 +51,7 @@ struct scheduler *scheduler_create(const struct request *trace, int32_t n,
     s->served = must_alloc(sizeof *s->served * ((size_t)n + 1));
     s->places = must_alloc(sizeof *s->places * (size_t)s->spec.slots);
     s->runs = must_alloc(sizeof *s->runs * (size_t)s->spec.slots);
+    s->by_age = must_alloc(sizeof *s->by_age * (size_t)s->spec.slots);
     s->waiting = must_alloc(sizeof *s->waiting * (size_t)s->spec.slots);
     scheduler_restart(s);
     return s;
@@ -62,6 +63,7 @@ void scheduler_close(struct scheduler **out) {
     free(s->served);
     free(s->places);
     free(s->runs);
+    free(s->by_age);
     free(s->waiting);
     free(s);
     *out = NULL;
@@ -73,7 +75,6 @@ void scheduler_restart(struct scheduler *s) {
             (struct served){.admitted = NEVER, .first = NEVER, .last = NEVER, .returned = NEVER};
     for (int32_t i = 0; i < s->spec.slots; i++) s->places[i] = (struct place){.request = NEVER};
     s->n_runs = s->n_waiting = s->next = s->active = s->top = 0;
-    s->admissions = 0;
     s->free_blocks = bounded(s) ? s->spec.pool : INT64_MAX;
     s->sums = (struct schedule_sums){0};
 }
@@ -93,9 +94,15 @@ static void hold(struct scheduler *s, struct place *p, int32_t blocks) {
 }
 
 static void leave(struct scheduler *s, struct place *p) {
+    const int32_t slot = (int32_t)(p - s->places);
+    int32_t i = --s->active, last = s->by_age[i];
+    while (last != slot) { /* the youngest is found at once */
+        const int32_t before = s->by_age[--i];
+        s->by_age[i] = last;
+        last = before;
+    }
     hold(s, p, 0);
     p->request = NEVER;
-    s->active--;
     while (s->top && s->places[s->top - 1].request == NEVER) s->top--;
 }
 
@@ -114,9 +121,9 @@ static int32_t text_of(const struct scheduler *s, int32_t request) {
 
 static void admit(struct scheduler *s, int32_t request, int32_t blocks, int64_t now) {
     struct place *p = free_place(s);
-    *p = (struct place){.request = request, .goal = text_of(s, request), .order = s->admissions++};
+    *p = (struct place){.request = request, .goal = text_of(s, request)};
     hold(s, p, blocks);
-    s->active++;
+    s->by_age[s->active++] = (int32_t)(p - s->places);
     if (s->served[request].admitted == NEVER) s->served[request].admitted = now;
 }
 
@@ -200,11 +207,7 @@ static bool group_ended(const struct scheduler *s) {
 /* Whoever came last loses its place until `need` blocks are free, the asking one included. */
 static bool make_room(struct scheduler *s, const struct place *asking, int64_t need) {
     while (s->free_blocks < need) {
-        struct place *youngest = NULL;
-        for (int32_t i = 0; i < s->top; i++)
-            if (s->places[i].request != NEVER &&
-                (!youngest || s->places[i].order > youngest->order))
-                youngest = &s->places[i];
+        struct place *youngest = &s->places[s->by_age[s->active - 1]];
         const bool itself = youngest == asking;
         s->served[youngest->request].preempted++;
         s->sums.preempted++;
@@ -218,14 +221,8 @@ static bool make_room(struct scheduler *s, const struct place *asking, int64_t n
 /* Room for the token that each of those in flight feeds next, the oldest first. */
 static bool grow(struct scheduler *s) {
     const int64_t before = s->sums.preempted;
-    for (int64_t done = -1;;) {
-        struct place *p = NULL;
-        for (int32_t i = 0; i < s->top; i++) {
-            struct place *q = &s->places[i];
-            if (q->request != NEVER && q->order > done && (!p || q->order < p->order)) p = q;
-        }
-        if (!p) break;
-        done = p->order;
+    for (int32_t i = 0; i < s->active; i++) {
+        struct place *p = &s->places[s->by_age[i]];
         const int32_t need = blocks_of(s, reads(p) ? p->goal : p->fed + 1);
         if (need > p->blocks && make_room(s, p, need - p->blocks)) hold(s, p, need);
     }

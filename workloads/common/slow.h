@@ -55,7 +55,9 @@ bool slow_applies(const struct device *);
      "rounded to their format: what the format costs, whatever the device.",                       \
      BETTER_LOWER, true},                                                                          \
     {                                                                                              \
-        "kernel_error", "", "The same of device - exact: what the device's arithmetic adds.",      \
+        "kernel_error", "",                                                                        \
+            "Root mean square of device - exact over that of exact, of the same outputs: what "    \
+            "the device's arithmetic adds.",                                                       \
             BETTER_LOWER, false                                                                    \
     }
 

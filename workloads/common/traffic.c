@@ -63,6 +63,9 @@ void traffic_check(const struct traffic_params *p, struct problems *problems) {
                         "request %d writes no token; each writes at least 1", (int)i + 1);
                 return;
             }
+    if (!listed(&p->lengths) && p->law == LAW_FIXED && p->output != floor(p->output))
+        problem(problems, "workload.output", "workload.law",
+                "nobody writes %g tokens: with law = fixed it is a whole number", p->output);
     for (int32_t i = 1; p->arrival == ARRIVE_GIVEN && i < n; i++)
         if (p->times.v[i] < p->times.v[i - 1]) {
             problem(problems, "workload.times", NULL,

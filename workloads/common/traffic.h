@@ -69,7 +69,7 @@ struct traffic_params {
          .min = 0,                                                                                 \
          .max = 4,                                                                                 \
          .unit = "",                                                                               \
-         .help = "Of lognormal: deviation of the logarithm; 0.986 with a median of 18 has the "    \
+         .help = "lognormal: deviation of the logarithm; 0.986 with a median of 18 has the "       \
                  "seeds' mean of 29.28 (E20)."},                                                   \
         {.key = "most",                                                                            \
          .type = OPT_INT,                                                                          \
@@ -105,7 +105,8 @@ struct traffic_params {
          .min = 0,                                                                                 \
          .max = 1e6,                                                                               \
          .unit = "steps",                                                                          \
-         .help = "Mean distance of two arrivals, in steps; 0: all at once."},                      \
+         .help =                                                                                   \
+             "evenly, poisson, bursts: mean distance of two arrivals, in steps; 0: all at once."}, \
         {.key = "burst",                                                                           \
          .type = OPT_INT,                                                                          \
          PARAM(burst),                                                                             \
@@ -113,7 +114,7 @@ struct traffic_params {
          .min = 1,                                                                                 \
          .max = TRAFFIC_MOST_REQUESTS,                                                             \
          .unit = "requests",                                                                       \
-         .help = "Requests of a burst."},                                                          \
+         .help = "bursts: requests of one."},                                                      \
         {.key = "times",                                                                           \
          .type = OPT_INTS,                                                                         \
          PARAM(times),                                                                             \
@@ -127,6 +128,13 @@ struct traffic_params {
     {                                                                                              \
         .key = "draw", .type = OPT_INT, PARAM(draw), .def = "1", .min = 0, .max = 1e9, .unit = "", \
         .help = "Which lengths and arrivals are drawn."                                            \
+    }
+
+/* Rows of struct only. */
+#define TRAFFIC_ONLY                                                                               \
+    {"spread", "law", "lognormal"}, {"gap", "arrival", "evenly poisson bursts"},                   \
+        {"burst", "arrival", "bursts"}, {                                                          \
+        "times", "arrival", "given"                                                                \
     }
 
 int32_t traffic_requests(const struct traffic_params *);

@@ -85,6 +85,8 @@ double speculation_cost(double alpha, int64_t gamma, double speedup) {
 
 double speculation_break_even(int64_t gamma, double cost) {
     double low = 0, high = 1; /* the speed-up grows with alpha */
+    if (!gamma) return (double)NAN;
+    if (speculation_speedup(low, gamma, cost) >= 1) return 0;
     if (speculation_speedup(high, gamma, cost) < 1) return 1;
     for (int i = 0; i < 64; i++) {
         const double middle = (low + high) / 2;

@@ -56,11 +56,21 @@ static void long_names_are_cut_and_found(void **state) {
     assert_true(values_get(&v, name) >= 2);
 }
 
+static void no_infinity_is_kept(void **state) {
+    (void)state;
+    struct values v = {0};
+    values_set(&v, "rate", (double)INFINITY);
+    values_set(&v, "change", -(double)INFINITY);
+    assert_true(isnan(values_get(&v, "rate")) && isnan(values_get(&v, "change")));
+    assert_int_equal(v.n, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sets_and_replaces),
         cmocka_unit_test(full_drops_new_names_only),
         cmocka_unit_test(long_names_are_cut_and_found),
+        cmocka_unit_test(no_infinity_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,8 +413,7 @@ static void memory_stands_below_time(void **state) {
     assert_true(fabs(v.curve[0].prefactor - 64) < 1e-6);
     curves_free(&v);
     if (have_gnuplot) {
-        static const char *const parts[] = {"tokens^2", "tokens^1", "peak bytes, byte", "time, ms",
-                                            NULL};
+        static const char *const parts[] = {"tokens^2", "tokens^1", "peak bytes", "time, ms", NULL};
         if (plot_draw(ts, "scaling", "results/the file.h5", in_folder("two"), scripts, &err))
             fail_msg("%s", err.text);
         assert_picture(in_folder("two"), parts);

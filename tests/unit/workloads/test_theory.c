@@ -11,11 +11,12 @@ static struct arena *arena;
 static struct device *ref;
 #define TEXT(...) arena_printf(arena, __VA_ARGS__)
 
-/* One value of an option: its least, its largest, or one drawn between. */
+/* One value of an option: its least, its largest, one drawn between, or next to nothing. */
 static void draw(const struct option *o, void *params, uint64_t key, uint64_t i) {
-    const uint32_t kind = random_below(key, 2 * i, 4);
+    const uint32_t kind = random_below(key, 2 * i, 5);
     const double share = kind == 0 ? 0 : kind == 1 ? 1 : pow(random_unit(key, 2 * i + 1), 8);
-    const double v = o->min + share * (o->max - o->min);
+    const bool tiny = kind == 4 && o->type == OPT_REAL && o->min == 0;
+    const double v = tiny ? 1e-300 : o->min + share * (o->max - o->min);
     char text[64];
     int words = 0;
     if (o->type == OPT_TEXT || kind == 3) return; /* as it is */
