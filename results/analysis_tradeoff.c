@@ -45,11 +45,30 @@ struct chosen { /* rows that have both numbers */
     double x, y;
 };
 
-/* Whether a row of the same kind is better in one and no worse in the other. */
-static const struct rows_group *beaten_by(const struct chosen *all, int32_t n, int32_t i,
-                                          int better_x, int better_y) {
+/* Whether two rows agree in what is swept of their workload: else they were asked other things. */
+static bool asked_alike(const struct tables *ts, int64_t a, int64_t b) {
+    const struct table *points = tables_peek(ts, "points");
+    struct text x = {0}, y = {0};
+    bool same = true;
+    for (size_t c = 0; same && c < table_columns(points); c++) {
+        if (!rows_swept(ts, c) || strncmp(table_column_at(points, c)->name, "workload.", 9))
+            continue;
+        x.len = y.len = 0;
+        table_cell(points, a, c, &x);
+        table_cell(points, b, c, &y);
+        same = x.len == y.len && (!x.len || !memcmp(x.data, y.data, x.len));
+    }
+    text_free(&x);
+    text_free(&y);
+    return same;
+}
+
+/* A row of the same kind that is better in one and no worse in the other, or NULL. */
+static const struct rows_group *beaten_by(const struct tables *ts, const struct chosen *all,
+                                          int32_t n, int32_t i, int better_x, int better_y) {
     if (!better_x || !better_y) return NULL;
     for (int32_t k = 0; k < n; k++) {
+        if (!asked_alike(ts, all[i].g->point[0], all[k].g->point[0])) continue;
         const double dx = better_x * (all[k].x - all[i].x), dy = better_y * (all[k].y - all[i].y);
         if (dx >= 0 && dy >= 0 && (dx > 0 || dy > 0)) return all[k].g;
     }
@@ -77,7 +96,7 @@ static void write_row(struct tables *ts, const char *only_case, const struct tra
         if (len) add_number(ts, point, metric, &t);
         at += len;
     }
-    const struct rows_group *by = beaten_by(all, n, i, better_x, better_y);
+    const struct rows_group *by = beaten_by(ts, all, n, i, better_x, better_y);
     if (by) text_printf(&t, "; %s is better in both", *by->name ? by->name : "another row");
     analysis_found(ts, &f, "%s", t.data);
     text_free(&t);
