@@ -18,7 +18,7 @@ GOALS = {  # row: least share of its bound
     "decode batch=1": 0.92, "decode batch=2": 0.8, "decode batch=4": 0.8, "decode batch=8": 0.8,
     "decode batch=16": 0.8, "decode batch=32": 0.8, "prefill type=bf16": 0.85, "prefill type=f32": 0.85,
     "gemv type=int8": 0.9, "gemv type=int4": 0.8, "gemv int8 inputs type=int8": 0.9,
-    "gemv int8 inputs type=int4": 0.8, "attention prefill": 0.7, "attention decode": 0.85}
+    "gemv int8 inputs type=int4": 0.8, "attention prefill": 0.7, "attention decode layout=contiguous": 0.85}
 PEERS = {  # what runs it, and row of cpu_beside.toml: least ratio of its time to ours
     "llama.cpp": ("llama_cpp", "peer_llama.py", {"prefill": 1.7, "decode batch=1": 1.05, "decode batch=8": 2, "decode batch=16": 2,
                                                  "decode batch=32": 2, "quantized type=int8 activation=int8": 1.05,
@@ -73,6 +73,9 @@ def limits(rows):
     one, two = (rows.get(f"threads threads={n}", {}).get("time") for n in (1, 2))
     if one and two:
         print(f"  {'prefill, 1 -> 2 threads':24} {one / two:5.2f}x   1.9  {'reached' if one / two >= 1.9 else 'short'}")
+    one, many = (rows.get(f"attention decode layout={layout}", {}).get("time") for layout in ("contiguous", "paged"))
+    if one and many:  # in blocks of 16
+        print(f"  {'decode, paged':24} {many / one:5.2f}x of one piece's time  1.05  {'reached' if many / one <= 1.05 else 'short'}")
 
 
 def peers(bench, out, python):
