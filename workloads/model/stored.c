@@ -18,8 +18,8 @@ static void decode_f32(const uint8_t *p, int64_t n, float *out) {
     memcpy(out, p, (size_t)n * sizeof *out); /* all devices' hosts are little-endian */
 }
 
-/* As f16_to_f32, without branches, so that compilers make vectors of it: where the exponent is 0, the
- * mantissa counts 2^-24, which lie between 2^-14 and 2^-13 as they do below 2^-14. */
+/* As f16_to_f32, without branches, so that compilers make vectors of it: where the exponent is 0,
+ * the mantissa counts 2^-24, which lie between 2^-14 and 2^-13 as they do below 2^-14. */
 static float half_without_branches(uint16_t h) {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = (uint32_t)(h & 0x7fffu) << 13;
     const uint32_t small = f32_bits(f32_from_bits(rest + 0x38800000u) - 0x1p-14f);
