@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `bench plan`: the ledger of one model on one card, by batch: theory, nothing runs. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ enum { MOST_MORE = 128, SETS_MOST = MOST_MORE + 16 };
 static const struct flag flags[] = {
     {"--sheet", NULL, "NAME", "What to plan for",
      "data sheet of a device: a name (bench list sheets) or a file of your own", false},
-    {"--type", NULL, "TYPE", "What to plan for", "how weights are stored (model.type): bf16",
+    {"--type", NULL, "TYPE", "What to plan for",
+     "how weights are stored (model.type): bf16; of a model's file nearest to how it stores them",
      false},
     {"--kv-type", NULL, "TYPE", "What to plan for", "element of the cache (model.kv_type): bf16",
      false},
@@ -69,6 +71,21 @@ static int check_figures(const struct sheet *sheet, struct arena *arena, struct 
                    sheet->title, sheet_figures[0], sheet_figures[1], sheet_figures[2]);
 }
 
+static bool ends_in(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n > m && !strcmp(text + n - m, end);
+}
+
+/* A model's file and not one of our shapes, which go before what lies here by chance. */
+static bool is_file(const char *model) {
+    const char *ours = data_folder("protocols");
+    char path[PATH_MAX];
+    const int n = snprintf(path, sizeof path, "%s/models/%s.toml", ours ? ours : "", model);
+    if (ours && n > 0 && (size_t)n < sizeof path && file_exists(path)) return false;
+    return file_exists(model) || strchr(model, '/') || ends_in(model, ".gguf") ||
+           ends_in(model, ".safetensors");
+}
+
 /* Later ones replace: the sheet, then the flags, then --set. */
 static void gather_sets(struct sets *s, const struct arguments *a, const struct sheet *sheet) {
     static const char *const keys[][2] = {
@@ -77,6 +94,7 @@ static void gather_sets(struct sets *s, const struct arguments *a, const struct 
         {"--slo", "workload.slo"},
     };
     const char *more[MOST_MORE];
+    if (is_file(a->words[0])) add_set(s, "model.type", MODEL_AS_STORED);
     for (size_t i = 0; i < sheet->n; i++)
         if (used(&sheet->figures[i]))
             add_set(s, arena_printf(s->arena, "workload.%s", sheet->figures[i].name),
@@ -94,7 +112,7 @@ static struct protocol *load(const struct sets *given, const char *model, const 
     struct problems *problems = problems_create();
     struct text said = {0};
     struct err err = {0};
-    add_set(&sets, "model.shape", model);
+    add_set(&sets, is_file(model) ? "model.file" : "model.shape", model);
     add_set(&sets, "sweep.workload.batch", batches);
     const struct protocol_request request = {
         .path = "plan.toml",
@@ -215,11 +233,20 @@ static void line(struct text *out, const char *name) {
     for (size_t n = strlen(name); n < 11; n++) text_puts(out, " ");
 }
 
+/* Of a model's file: what it is. */
+static void file_line(const struct point *point, struct text *out) {
+    const char *file = facts_get(&point->facts, "model.file", "");
+    if (!*file) return;
+    line(out, "file");
+    text_printf(out, "%s: %s", file, facts_get(&point->facts, "shape.source", ""));
+}
+
 static void summary(const struct point *point, const struct values *v, struct arena *arena,
                     struct text *out) {
     const char *context = facts_get(&point->facts, "workload.context", "");
     const char *slo = facts_get(&point->facts, "workload.slo", "");
     const char *reserve = facts_get(&point->facts, "workload.reserve", "");
+    file_line(point, out);
     line(out, "weights");
     both_units(out, values_get(v, "weight_bytes"));
     text_printf(out, ": %s weights of %.6g bits", count(values_get(v, "parameters"), arena),
@@ -320,7 +347,8 @@ static int plan_main(int argc, char **argv) {
         return EXIT_USAGE;
     }
     if (a.n_words != 1) {
-        fprintf(stderr, "bench plan: one model is needed: bench list models\n");
+        fprintf(stderr, "bench plan: one model is needed: bench list models, or the path of a "
+                        "model's file\n");
         return EXIT_USAGE;
     }
     struct arena *arena = arena_create();
@@ -331,7 +359,7 @@ static int plan_main(int argc, char **argv) {
 
 const struct command command_plan = {
     .name = "plan",
-    .usage = "MODEL [--sheet NAME] [--type TYPE] [--context TOKENS] [--slo TIME] ...",
+    .usage = "MODEL|FILE [--sheet NAME] [--type TYPE] [--context TOKENS] [--slo TIME] ...",
     .brief =
         "what a model should take on a card: time per token, memory, tokens and users that fit; "
         "theory",

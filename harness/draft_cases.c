@@ -166,9 +166,16 @@ static const char *kind_with(const char *key) {
     return NULL;
 }
 
+/* --set model.file has a shape of its own: the protocol's is left behind. */
+static bool other_shape(const struct draft *d, const char *key) {
+    const struct setting *file = settings_find(&d->sets, "model.file");
+    return file && *file->value && (in_section(key, "shape") || !strcmp(key, "model.shape"));
+}
+
 /* The file's keys of another device kind are left behind where the kind was not chosen in the file:
  * by --device, or by what this machine has. */
 static bool left_behind(const struct draft *d, const struct plan_case *c, const char *key) {
+    if (other_shape(d, key)) return true;
     if (!in_section(key, "device") || is_name(key) || !c->device || case_option(c, key))
         return false;
     const bool chosen_here = !settings_find(&d->sets, "device.kind") &&
@@ -187,7 +194,10 @@ static void note_left_behind(struct draft *d, const struct plan_case *c, const c
     struct text all = {0};
     const char *before = facts_get(&d->protocol->facts, "protocol.left_out", "");
     char one[200];
-    snprintf(one, sizeof one, "%s (%s has no such option)", key, c->device->name);
+    if (other_shape(d, key))
+        snprintf(one, sizeof one, "%s (the shape is that of model.file)", key);
+    else
+        snprintf(one, sizeof one, "%s (%s has no such option)", key, c->device->name);
     if (!strstr(before, one)) {
         text_printf(&all, "%s%s%s", before, *before ? ", " : "", one);
         facts_set(&d->protocol->facts, "protocol.left_out", all.data, "", "");
@@ -229,6 +239,16 @@ static void unknown_setting(struct draft *d, const struct plan_case *c, const st
     }
     draft_unknown(d, s->origin, key, where, &allowed);
     names_free(&allowed);
+}
+
+/* A setting of the protocol itself. */
+static void take_of_file(struct draft *d, struct plan_case *c, struct setting *s) {
+    if (other_shape(d, s->key)) {
+        s->used = true;
+        if (in_section(s->key, "shape")) note_left_behind(d, c, s->key);
+        return;
+    }
+    take(d, c, s);
 }
 
 /* [model] or [shape] where no workload takes a model. Marks its keys, so that they are told once.
@@ -274,7 +294,7 @@ static void gather_settings(struct draft *d, struct plan_case *c) {
             s->used = true;
             continue;
         }
-        if (is_name(s->key) || case_option(c, s->key)) take(d, c, s);
+        if (is_name(s->key) || case_option(c, s->key)) take_of_file(d, c, s);
     }
     if (!has_model(c) && c->workload && (c->scope->model_origin || c->scope->shape_origin) &&
         c->scope != &d->top) {
@@ -285,7 +305,7 @@ static void gather_settings(struct draft *d, struct plan_case *c) {
     for (size_t i = 0; i < c->scope->settings.n; i++) {
         struct setting *s = &c->scope->settings.items[i];
         if (is_name(s->key) || case_option(c, s->key))
-            take(d, c, s);
+            take_of_file(d, c, s);
         else if ((!c->workload && !in_section(s->key, "device")) ||
                  (!c->device && in_section(s->key, "device")))
             s->used = true; /* who cannot be found cannot be asked */

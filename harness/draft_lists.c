@@ -282,6 +282,23 @@ static void check_rows_named(struct draft *d, const struct declared *one, const 
                    first->value);
 }
 
+/* Whether --set put another model in the place of the one that the figure is about: it stands
+   beside ours then, and fails no run. */
+static bool of_another_model(const struct draft *d, const struct declared *one) {
+    const struct setting *in_case = settings_find(&one->settings, "case");
+    bool model = false;
+    for (size_t i = 0; i < d->protocol->n_points; i++) {
+        const struct point *p = &d->protocol->points[i];
+        model |= p->has_model && (!in_case || !strcmp(p->case_name, in_case->value));
+    }
+    for (size_t i = 0; model && i < d->sets.n; i++) {
+        const char *key = d->sets.items[i].key;
+        if (!strcmp(key, "model.file") || !strcmp(key, "model.shape") || !strncmp(key, "shape.", 6))
+            return true;
+    }
+    return false;
+}
+
 static void read_published(struct draft *d, size_t i, const struct vocabulary *v) {
     const struct declared *one = &d->published[i];
     struct published_params params;
@@ -300,6 +317,7 @@ static void read_published(struct draft *d, size_t i, const struct vocabulary *v
             parse_one(d, published_options, "[[published]]", s, v, &params);
     }
     check_case(d, settings_find(&one->settings, "case"), &v->cases);
+    if (of_another_model(d, one)) put_fact(d, "published", i, "model", "another", "--set");
     check_only_row(d, one);
     check_rows_named(d, one, "at.");
     check_rows_named(d, one, "over.");

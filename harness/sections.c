@@ -188,7 +188,8 @@ const struct section all_sections[] = {
      .brief = "changes of the model's shape",
      .help =
          "model.shape names a file in protocols/models/ (or in models/ beside the protocol) with these keys; "
-         "a key given here replaces the file's. The shape of a model.file is its own.",
+         "a key given here replaces the file's. The shape of a model.file is its own; one given by --set "
+         "replaces those of the protocol, and what was said of shapes here is left out.",
      .options = shape_options,
      .prefix = "shape."},
     {.name = "device",

@@ -206,7 +206,9 @@ static void compare_one(struct tables *ts, const struct declared *d, size_t n) {
     if (!isfinite(ours) || !isfinite(theirs))
         verdict = "none";
     else if (!strcmp(kind, "exact"))
-        verdict = equal_as_printed(ours, theirs, value, unit) ? "equal" : "differs";
+        verdict = equal_as_printed(ours, theirs, value, unit) ? "equal"
+                  : *declared_get(d, n, "model")              ? "beside" /* theirs is of another */
+                                                              : "differs";
     struct table *published = tables_get(ts, "published");
     int64_t row = table_add(published, 1);
     table_set_text(published, row, "what", what);

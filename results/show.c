@@ -242,6 +242,8 @@ static void show_published(const struct tables *ts, const struct show_options *o
                     : same          ? format_exact(b, sizeof b, theirs)
                                     : format_number(b, sizeof b, ours, 4),
                     differs ? ": DIFFERS" : "");
+        if (!strcmp(verdict, "beside") && !strcmp(table_text(t, r, "kind"), "exact"))
+            text_puts(&line, ", of another model");
         if (!strcmp(verdict, "equal")) text_puts(&line, same ? ": equal" : ": equal, rounded");
         if (!r) text_puts(out, "\n");
         show_line(out, o->width, r ? "" : "published", COLUMN, line.data);
