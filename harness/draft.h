@@ -52,6 +52,10 @@ struct shape_file { /* or a data sheet */
     struct settings settings; /* shape.*, of a sheet workload.* */
     bool found;
 };
+struct text_file {
+    const char *name;
+    const char *text, *digest; /* NULL: it cannot be read */
+};
 /* A case with all that it takes from elsewhere. */
 struct plan_case {
     struct scope *scope;
@@ -79,6 +83,8 @@ struct draft {
     size_t n_analyses, cap_analyses, n_published, cap_published;
     struct shape_file *shapes;
     size_t n_shapes, cap_shapes;
+    struct text_file *texts;
+    size_t n_texts, cap_texts;
     struct plan_case *plans; /* (n_plans): the cases, or one without a name */
     size_t n_plans;
 };
@@ -118,12 +124,20 @@ const char *draft_named(const struct draft *, const struct plan_case *, size_t p
                         const char *key, const char **origin);
 /* Keeps what was read from a file in the result (draft_expand.c). */
 void draft_remember_file(struct protocol *, const char *path, const char *text);
-/* Adds the digest of the text that a point is judged on, where its workload has one; false: told. */
+/* The digest of the text that a workload judges a model on; false: told (draft_text.c). */
 bool draft_text_facts(struct draft *, const struct plan_case *, size_t point, struct facts *);
-/* A point's facts with those of its model.file, where it has one; *shape: the name of a shape that is
-   to be found, or NULL. false: told why not (draft_model.c). */
+/* A point's facts with those of its model.file, where it has one; *shape: the name of a shape that
+   is to be found, or NULL. false: told why not (draft_model.c). */
 bool draft_model_facts(struct draft *, const struct plan_case *, size_t point, struct facts *,
                        const char **shape, const char **shape_origin);
+/* The digest of the text that workload.text names, where prompts come from it; *text: all of it, or
+   NULL. false: told why not (draft_prompts.c). */
+bool draft_prompts(struct draft *, const struct plan_case *, struct facts *, const char **text);
+/* Which tokenizer the file has ("bpe smollm"), or NULL and *why (draft_model.c). Read already. */
+const char *draft_tokenizer(const struct draft *, const char *file, const char **why);
+/* The bytes of FOLDER/NAME (malloc'ed): from a result that is replayed, beside the protocol, or
+   from our own folder. NULL: there is none, or err says why it cannot be read (draft_expand.c). */
+char *draft_data(struct draft *, const char *file, size_t most, size_t *len, struct err *);
 /* Keys that were given and decide nothing at any row are mistakes (draft_idle.c). */
 void draft_idle(struct draft *);
 /* Memory and time that cannot be had are refused before the start (draft_fit.c). */
@@ -135,8 +149,8 @@ void case_keys(const struct plan_case *, struct names *, bool sweepable);
 /* Which settings and axes each case has; every unknown, unused or doubled key is told
  * (draft_cases.c). */
 void draft_cases(struct draft *);
-/* Whether a device key of the file is taken by no case, since the device was chosen outside of it.
- */
+/* Whether a key of the file is taken by no case: of the device, since that was chosen outside of
+ * it, or of the model's shape, since that is a model.file's that was. */
 bool draft_left_behind(const struct draft *, const char *key);
 /* Index of the axis's value at a point of the case. */
 size_t case_digit(const struct draft *, const struct plan_case *, size_t point, size_t axis);

@@ -30,28 +30,22 @@ static bool plain_name(const char *name) {
     return n && !name[n] && name[0] != '.' && n <= 64;
 }
 
-/* The text of models/NAME.toml and its like: from a result that is replayed, beside the protocol,
- * or from our own folder. */
-static char *data_text(struct draft *d, enum data_file kind, const char *name, size_t *len,
-                       struct err *err) {
+char *draft_data(struct draft *d, const char *file, size_t most, size_t *len, struct err *err) {
     char path[PATH_MAX], *data = NULL;
     const struct tables *stored = d->request->stored;
     const struct table *files = stored ? tables_peek(stored, "files") : NULL;
     const char *ours = data_folder("protocols");
-    snprintf(path, sizeof path, "%s/%s.toml", data_files[kind].folder, name);
     for (int64_t i = 0; files && i < table_rows(files); i++) {
-        if (strcmp(table_text(files, i, "path"), path)) continue;
+        if (strcmp(table_text(files, i, "path"), file)) continue;
         data = must_text(table_text(files, i, "text"));
         *len = strlen(data);
         return data;
     }
     const char *folders[] = {d->folder, ours};
     for (size_t i = 0; i < 2; i++) {
-        int n = folders[i] ? snprintf(path, sizeof path, "%s/%s/%s.toml", folders[i],
-                                      data_files[kind].folder, name)
-                           : -1;
+        int n = folders[i] ? snprintf(path, sizeof path, "%s/%s", folders[i], file) : -1;
         if (n < 0 || (size_t)n >= sizeof path || !file_exists(path)) continue;
-        return file_read(path, TOML_MOST_BYTES, &data, len, err) ? NULL : data;
+        return file_read(path, most, &data, len, err) ? NULL : data;
     }
     return NULL;
 }
@@ -135,13 +129,13 @@ static const struct settings *data_settings(struct draft *d, enum data_file kind
     struct err err = {0};
     size_t len = 0, n = 0;
     struct toml_entry *entries = NULL;
-    char *text = plain_name(name) ? data_text(d, kind, name, &len, &err) : NULL;
+    const char *file = arena_printf(d->arena, "%s/%s.toml", data_files[kind].folder, name);
+    char *text = plain_name(name) ? draft_data(d, file, TOML_MOST_BYTES, &len, &err) : NULL;
     *shape = (struct shape_file){.name = name, .folder = data_files[kind].folder};
     if (!text && !err.code) {
         unknown_file(d, kind, name, origin);
         return NULL;
     }
-    const char *file = arena_printf(d->arena, "%s/%s.toml", data_files[kind].folder, name);
     if (err.code || toml_read(text, len, file, d->arena, &entries, &n, &err) ||
         (kind == DATA_SHEET && sheet_check(entries, n, file, &err))) {
         problem_at(d->problems, "", NULL, "%s", err.text);
@@ -229,7 +223,7 @@ static void set_facts(const struct draft *d, const struct plan_case *c, size_t p
 
 /* All that the point is given, the keys of files first; false if such a file is not there. */
 static bool point_facts(struct draft *d, const struct plan_case *c, size_t point,
-                        struct facts *facts) {
+                        struct facts *facts, const char **text) {
     struct facts own = {0};
     bool good = true;
     set_facts(d, c, point, &own);
@@ -243,7 +237,10 @@ static bool point_facts(struct draft *d, const struct plan_case *c, size_t point
             facts_set(facts, shape->items[i].key, shape->items[i].value, "",
                       shape->items[i].origin);
     }
-    if (good && case_option(c, "workload.text_digest")) good = draft_text_facts(d, c, point, &own);
+    if (good && case_option(c, "workload.input"))
+        good = draft_prompts(d, c, &own, text);
+    else if (good && case_option(c, "workload.text_digest"))
+        good = draft_text_facts(d, c, point, &own);
     good = good && sheet_facts(d, c, point, facts);
     if (good) facts_copy(facts, &own);
     facts_free(&own);
@@ -289,7 +286,7 @@ static void expand_case(struct draft *d, struct plan_case *c, struct protocol *p
         struct point *point = &p->points[p->n_points];
         *point =
             (struct point){.index = (int64_t)p->n_points, .case_name = c->scope->name, .label = ""};
-        if (point_facts(d, c, i, &facts)) {
+        if (point_facts(d, c, i, &facts, &point->text)) {
             point_parse(point, &facts, d->arena, d->problems, NULL);
             make_label(d, c, point);
             p->n_points++;
@@ -341,24 +338,40 @@ static int by_cell(const void *a, const void *b) {
     return order ? order : x->index < y->index ? -1 : 1;
 }
 
+/* Two cases that differed by the shapes of their models measure the same where --set put one file
+   in the place of both: the case tells them apart. */
+static bool told_apart_by_case(struct draft *d, struct point *p, const struct point *before) {
+    if (!draft_left_behind(d, "model.shape") || !strcmp(p->case_name, before->case_name))
+        return false;
+    p->cell = arena_printf(d->arena, "%s case=%s", p->cell, p->case_name);
+    p->cell_hash = hash_bytes(p->cell, strlen(p->cell), 0);
+    return true;
+}
+
 /* Rows are told apart by their cells alone, here and in every later comparison. */
 static void check_cells(struct draft *d) {
     struct protocol *p = d->protocol;
-    const struct point **sorted = must_alloc((p->n_points + 1) * sizeof *sorted);
+    struct point **sorted = must_alloc((p->n_points + 1) * sizeof *sorted);
     for (size_t i = 0; i < p->n_points; i++) sorted[i] = &p->points[i];
     qsort(sorted, p->n_points, sizeof *sorted, by_cell);
+    const char *cell = p->n_points ? sorted[0]->cell : NULL; /* of the one before, as it was */
     for (size_t i = 1; i < p->n_points && problems_count(d->problems) < MOST_PROBLEMS; i++) {
-        const struct point *a = sorted[i - 1], *b = sorted[i];
-        if (!a->cell || !b->cell || strcmp(a->cell, b->cell)) continue;
+        struct point *a = sorted[i - 1], *b = sorted[i];
+        const bool same = cell && b->cell && !strcmp(cell, b->cell);
+        cell = b->cell;
+        if (!same || told_apart_by_case(d, b, a)) continue;
         const struct plan_case *c = &d->plans[0];
         for (size_t j = 0; j < d->n_plans; j++)
             if ((size_t)b->index >= d->plans[j].first_point && d->plans[j].n_points)
                 c = &d->plans[j];
         const char *at = c->n_axes ? c->axes[c->n_axes - 1]->keys[0].origin : c->scope->origin;
         problem_at(d->problems, draft_place(at ? at : ""), NULL,
-                   "two points are the same: %s%s%s and %s%s%s", a->case_name,
+                   "two points are the same: %s%s%s and %s%s%s%s", a->case_name,
                    *a->case_name ? " " : "", *a->label ? a->label : "(no sweep)", b->case_name,
-                   *b->case_name ? " " : "", *b->label ? b->label : "(no sweep)");
+                   *b->case_name ? " " : "", *b->label ? b->label : "(no sweep)",
+                   draft_left_behind(d, "model.shape")
+                       ? ": --set model.file has one shape, and the axis goes over several"
+                       : "");
     }
     free(sorted);
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "harness/draft.h"
 #include "workloads/model/file_shape.h"
+#include "workloads/model/tokenizer.h"
 
 /* Where a point's model comes from. */
 struct asked {
@@ -41,6 +42,16 @@ static void add(struct draft *d, struct shape_file *to, const char *key, const c
         .key = key, .origin = "model.file", .value_origin = "model.file", .value = value};
 }
 
+/* Which tokenizer it has; "" and why where text cannot be read: ids can. */
+static void read_tokenizer(struct draft *d, struct shape_file *to, const struct model_file *file) {
+    struct tokenizer *tokenizer = NULL;
+    struct err err = {0};
+    const bool has = !tokenizer_open(&tokenizer, file, &err);
+    add(d, to, "tokenizer", has ? arena_text(d->arena, tokenizer_family(tokenizer)) : "");
+    if (!has) add(d, to, "no tokenizer", arena_text(d->arena, err.text));
+    tokenizer_close(&tokenizer);
+}
+
 static int read_file(struct draft *d, struct shape_file *to, struct err *err) {
     struct model_file *file = NULL;
     struct file_shape found;
@@ -60,6 +71,7 @@ static int read_file(struct draft *d, struct shape_file *to, struct err *err) {
         add(d, to, "group", arena_printf(d->arena, "%d", found.group));
         add(d, to, "mostly", found.mostly);
         add(d, to, "window", arena_printf(d->arena, "%lld", (long long)found.window));
+        read_tokenizer(d, to, file);
     }
     model_file_close(&file);
     return code;
@@ -97,6 +109,18 @@ static const struct settings *file_settings(struct draft *d, const struct asked 
 
 static const char *value_of(const struct settings *s, const char *key) {
     return settings_find(s, key)->value;
+}
+
+const char *draft_tokenizer(const struct draft *d, const char *file, const char **why) {
+    *why = "";
+    for (size_t i = 0; i < d->n_shapes; i++) {
+        const struct shape_file *f = &d->shapes[i];
+        if (*f->folder || strcmp(f->name, file) || !f->found) continue;
+        const char *family = value_of(&f->settings, "tokenizer");
+        if (!*family) *why = value_of(&f->settings, "no tokenizer");
+        return *family ? family : NULL;
+    }
+    return NULL;
 }
 
 /* What the protocol says beside the file must not contradict it. */

@@ -227,9 +227,8 @@ static void make_cell(struct point *p, struct arena *arena) {
     text_free(&cell);
 }
 
-static uint64_t weights_key(const struct point *p) {
-    uint64_t key = model_key(&p->config);
-    if (!p->has_model) return 0;
+static uint64_t weights_key(const struct point *p, const struct model_config *config) {
+    uint64_t key = model_key(config);
     for (size_t i = 0; i < p->facts.n; i++) {
         const struct fact *f = &p->facts.items[i];
         if (strncmp(f->key, "device.", 7)) continue;
@@ -332,7 +331,11 @@ int point_parse(struct point *p, const struct facts *facts, struct arena *arena,
     if (!r.failed) check_and_plan(&r);
     if (!r.failed) {
         make_cell(p, arena);
-        p->weights_key = p->has_model ? weights_key(p) : 0;
+        struct model_config other;
+        const bool second = p->workload->beside && p->has_model &&
+                            p->workload->beside(p->params, &p->config, &other);
+        p->weights_key = p->has_model ? weights_key(p, &p->config) : 0;
+        p->beside_key = second ? weights_key(p, &other) : 0;
     }
     if (r.failed)
         code = own ? first_problem(own, err) : err_set(err, ERR_INPUT, "the point has mistakes");

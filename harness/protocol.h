@@ -55,6 +55,9 @@ struct point { /* everything a worker needs, as text in facts and parsed beside 
     void *device_params;
     struct plan plan;
     uint64_t weights_key; /* points with the same key share a weight set: 0 without a model */
+    uint64_t beside_key;  /* the same of a second model that it names; 0: none */
+    /* What workload.text names, where prompts come from it; else NULL. Not among the facts. */
+    const char *text;
 };
 /* Reads facts (defaults filled in) into a point; mistakes go to problems (may be NULL: then the
  * first is err). Calls check and plan. */

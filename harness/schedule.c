@@ -41,13 +41,15 @@ static uint64_t block_of(const struct point *p) {
 struct draw {
     int32_t point;
     bool ceiling;
-    uint64_t block, within;
+    uint64_t block, beside,
+        within; /* beside: those with one second model are a block in the block */
 };
 
 static int by_draw(const void *a, const void *b) {
     const struct draw *x = a, *y = b;
     if (x->ceiling != y->ceiling) return x->ceiling ? -1 : 1;
     if (x->block != y->block) return x->block < y->block ? -1 : 1;
+    if (x->beside != y->beside) return x->beside < y->beside ? -1 : 1;
     if (x->within != y->within) return x->within < y->within ? -1 : 1;
     return x->point - y->point;
 }
@@ -63,6 +65,7 @@ struct scheduled *schedule_round(const struct protocol *p, int64_t round, int64_
         draws[m].point = (int32_t)i;
         draws[m].ceiling = is_ceiling(point);
         draws[m].block = random_mix(key ^ block_of(point));
+        draws[m].beside = random_mix(key ^ point->beside_key);
         draws[m].within = random_at(key, i);
         m++;
     }

@@ -36,6 +36,8 @@ struct worker {
     uint64_t device_key;
     struct model *model;
     uint64_t model_key;
+    struct model *beside; /* a second one */
+    uint64_t beside_key;
     struct job *job; /* the present visit */
     struct snapshot *snapshot;
     struct sharing_store *weights; /* packed ones, that the other worker of a pair sees too */
@@ -45,7 +47,13 @@ struct worker {
 
 void visit_pack(struct facts *facts, const struct visit_order *order,
                 const struct measure_params *measure, const struct point *point) {
-    facts_copy(facts, &point->facts);
+    /* What nobody asked for is every program's own default: an older one, which lacks a key, can be
+       asked too. */
+    for (size_t i = 0; i < point->facts.n; i++) {
+        const struct fact *f = &point->facts.items[i];
+        if (strcmp(f->origin, "default") || !strcmp(f->key, "device.kind"))
+            facts_set(facts, f->key, f->value, f->unit, f->origin);
+    }
     facts_printf(facts, "order.visit", "", "", "%" PRId64, order->visit);
     facts_printf(facts, "order.round", "", "", "%" PRId64, order->round);
     facts_printf(facts, "order.position", "", "", "%" PRId64, order->position);
@@ -66,6 +74,7 @@ void visit_pack(struct facts *facts, const struct visit_order *order,
     facts_set(facts, "point.case", point->case_name, "", "");
     facts_set(facts, "point.label", point->label, "", "");
     facts_set(facts, "point.cell", point->cell, "", "");
+    if (point->text) facts_set(facts, "point.text", point->text, "", "");
 }
 
 static int64_t number(const struct facts *facts, const char *key) {
@@ -102,8 +111,9 @@ int worker_open(struct worker **out, int snapshot_fd, int weights_fd, const stru
 }
 
 static void close_device(struct worker *w) {
+    model_close(&w->beside);
     model_close(&w->model);
-    w->model_key = 0;
+    w->model_key = w->beside_key = 0;
     device_close(&w->device);
 }
 
@@ -153,22 +163,38 @@ static int need_device(struct worker *w, const struct point *point, struct err *
 
 /* Weights that this point does not use must not be in its memory, whatever came before it. */
 static void drop_other_model(struct worker *w, const struct point *point) {
+    if (w->beside && w->beside_key != point->beside_key) model_close(&w->beside);
     if (w->model && !(point->has_model && w->model_key == point->weights_key))
         model_close(&w->model);
 }
 
+static int make_model(struct worker *w, struct model **model, uint64_t *has, uint64_t key,
+                      const struct model_config *config, struct err *err) {
+    if (*model && *has == key) return 0;
+    model_close(model);
+    if (w->weights) sharing_model(w->weights, key);
+    const int code = model_create(model, w->device, config, err);
+    if (w->weights) sharing_model(w->weights, 0);
+    *has = code ? 0 : key;
+    return code;
+}
+
 static int store_model(void *ctx, struct model **model, struct err *err) {
     struct worker *w = ctx;
-    if (!w->model || w->model_key != w->job->point->weights_key) {
-        model_close(&w->model);
-        if (w->weights) sharing_model(w->weights, w->job->point->weights_key);
-        int code = model_create(&w->model, w->device, &w->job->point->config, err);
-        if (w->weights) sharing_model(w->weights, 0);
-        if (code) return code;
-        w->model_key = w->job->point->weights_key;
-    }
+    const struct point *point = w->job->point;
+    const int code =
+        make_model(w, &w->model, &w->model_key, point->weights_key, &point->config, err);
     *model = w->model;
-    return 0;
+    return code;
+}
+static int store_beside(void *ctx, struct model **model, struct err *err) {
+    struct worker *w = ctx;
+    const struct point *point = w->job->point;
+    struct model_config config;
+    point->workload->beside(point->params, &point->config, &config);
+    const int code = make_model(w, &w->beside, &w->beside_key, point->beside_key, &config, err);
+    *model = w->beside;
+    return code;
 }
 static void *store_snapshot(void *ctx, const char *key, size_t bytes, bool *ready) {
     struct worker *w = ctx;
@@ -216,6 +242,7 @@ static int job_read(struct worker *w, const struct facts *facts, struct err *err
     point->index = number(facts, "point.index");
     point->case_name = arena_text(job->arena, facts_get(facts, "point.case", ""));
     point->label = arena_text(job->arena, facts_get(facts, "point.label", ""));
+    point->text = arena_text(job->arena, facts_get(facts, "point.text", NULL));
     job->request = (struct visit_request){
         .point = point,
         .measure = &job->measure,
@@ -244,6 +271,11 @@ static bool job_begin(struct worker *w, struct run_store *store) {
     *store = (struct run_store){
         .snapshot = store_snapshot, .snapshot_ready = store_snapshot_ready, .ctx = w};
     if (point->has_model) store->model = store_model;
+    if (point->beside_key) store->beside = store_beside;
+    if (point->text) {
+        store->text = point->text;
+        store->text_bytes = strlen(point->text);
+    }
     drop_other_model(w, point);
     if (w->device->kind->unplan) w->device->kind->unplan(w->device);
     return true;

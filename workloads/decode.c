@@ -9,7 +9,7 @@
 
 struct decode_params {
     int64_t batch, context, steps;
-    int input;
+    struct input_params in;
 };
 struct decode_self {
     struct decode_params params;
@@ -28,13 +28,7 @@ static const struct option params[] = {
      .max = 65536,
      .unit = "steps",
      .help = "Decode steps of one execution; afterwards the lengths go back to `context`."},
-    {.key = "input",
-     .type = OPT_WORD,
-     PARAM(input),
-     .def = "random",
-     .words = token_input_words,
-     .unit = "",
-     .help = TOKEN_INPUT_HELP},
+    INPUT_OPTIONS(struct decode_params, in),
     {0},
 };
 static const struct phase phases[] = {{"decode", "token"}, {0}};
@@ -56,7 +50,7 @@ static const struct metric metrics[] = {
 static void check(const void *params_, const struct model_config *config,
                   struct problems *problems) {
     const struct decode_params *p = params_;
-    (void)config;
+    input_check(&p->in, config, problems);
     decoding_check(p->batch, p->context + p->steps, problems);
 }
 
@@ -89,14 +83,13 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
     struct decode_self *self = s;
     self->params = *(const struct decode_params *)params_;
     const struct decode_params *p = &self->params;
-    self->decoding = (struct decoding){
-        .run = run,
-        .config = *config,
-        .stream = {.seed = run_seed(run), .vocab = config->shape.vocab, .input = p->input},
-        .batch = (int32_t)p->batch,
-        .context = (int32_t)p->context,
-        .steps = (int32_t)p->steps,
-        .name = "decode"};
+    self->decoding = (struct decoding){.run = run,
+                                       .config = *config,
+                                       .in = p->in,
+                                       .batch = (int32_t)p->batch,
+                                       .context = (int32_t)p->context,
+                                       .steps = (int32_t)p->steps,
+                                       .name = "decode"};
     int code = decoding_open(&self->decoding, err);
     if (code) return code;
     const struct decoding *d = &self->decoding;
@@ -148,9 +141,10 @@ const struct workload workload_decode = {
     .help =
         "Question: what does a decode step cost, and where does batching stop paying? (seeds "
         "E07, E19)\n\n"
-        "Before the clock starts every sequence is really prefilled with `context` seeded "
-        "tokens, different in each; that is done once a run and kept. Each execution starts "
-        "from the same lengths.\n\n"
+        "Before the clock starts every sequence is really prefilled with `context` tokens, "
+        "different in each: seeded ones, or those of a text where the model is a file that reads it "
+        "(`input`); that is done once a run and kept. Each execution starts from the same "
+        "lengths.\n\n"
         "Inside the timing: `steps` times the forward pass of `batch` rows over all resident "
         "tokens, the head, greedy selection, and reading the sampled ids.\n\n"
         "Outside: filling, resetting lengths, the comparison.\n\n"

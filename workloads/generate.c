@@ -22,7 +22,8 @@ enum { PHASE_PREFILL, PHASE_DECODE };
 
 struct generate_params {
     int64_t prompt, tokens, batch, end_id;
-    int mode, logits, input;
+    int mode, logits;
+    struct input_params in;
 };
 struct group { /* sequences that have not ended, by rising number */
     int32_t n, *seq;
@@ -83,13 +84,7 @@ static const struct option params[] = {
      .max = INT32_MAX,
      .unit = "",
      .help = "The sampled id that ends a sequence before `tokens`, and counts as one; -1: none."},
-    {.key = "input",
-     .type = OPT_WORD,
-     PARAM(input),
-     .def = "random",
-     .words = token_input_words,
-     .unit = "",
-     .help = TOKEN_INPUT_HELP},
+    INPUT_OPTIONS(struct generate_params, in),
     {.key = "mode",
      .type = OPT_WORD,
      PARAM(mode),
@@ -161,6 +156,7 @@ static void add_method_bytes(const struct generate_params *p, const struct model
 static void check(const void *params_, const struct model_config *config,
                   struct problems *problems) {
     const struct generate_params *p = params_;
+    input_check(&p->in, config, problems);
     if (config && p->end_id >= config->shape.vocab)
         problem(problems, "workload.end_id", "model.shape",
                 "no token has id %" PRId64 ": the vocabulary has %" PRId64, p->end_id,
@@ -244,16 +240,16 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
     self->config = *config;
     const struct generate_params *p = &self->params;
     const struct session_spec spec = spec_of(p);
-    self->stream = (struct token_stream){
-        .seed = run_seed(run), .vocab = config->shape.vocab, .input = p->input};
-    tokens_warn(&self->stream, run);
     self->text = must_alloc(sizeof *self->text * (size_t)(p->batch * text_stride(p)));
     self->n_out = must_alloc(sizeof *self->n_out * (size_t)p->batch);
     self->group.seq = must_alloc(sizeof *self->group.seq * (size_t)p->batch);
     self->group.spans = must_alloc(sizeof *self->group.spans * (size_t)p->batch);
+    int code = tokens_open(&self->stream, &p->in, config, run, err);
+    if (code) return code;
+    tokens_warn(&self->stream, p->prompt, run);
     for (int32_t q = 0; q < (int32_t)p->batch; q++)
         tokens_fill(&self->stream, q, 0, (int32_t)p->prompt, self->text + q * text_stride(p));
-    int code = run_model(run, &self->model, err);
+    code = run_model(run, &self->model, err);
     if (code) return code;
     self->device_hash = plain_device_hash(run_device(run));
     int64_t before = live_bytes(run_device(run));
@@ -547,6 +543,7 @@ static void dispose(void *s) {
     struct generate_self *self = s;
     inputs_close(&self->inputs);
     session_close(&self->session);
+    tokens_close(&self->stream);
     free(self->text);
     free(self->n_out);
     free(self->group.seq);

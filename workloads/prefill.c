@@ -15,7 +15,7 @@
 
 struct prefill_params {
     int64_t tokens, batch, chunk, plain_chunk;
-    int input;
+    struct input_params in;
 };
 struct prefill_self {
     struct run *run;
@@ -66,13 +66,7 @@ static const struct option params[] = {
      .unit = "tokens",
      .help =
          "Tokens per step of the plain path that the witness compares with: 1 is plainest and slowest."},
-    {.key = "input",
-     .type = OPT_WORD,
-     PARAM(input),
-     .def = "random",
-     .words = token_input_words,
-     .unit = "",
-     .help = TOKEN_INPUT_HELP},
+    INPUT_OPTIONS(struct prefill_params, in),
     {0},
 };
 static const struct phase phases[] = {{"prefill", "prompt token"}, {0}};
@@ -111,7 +105,7 @@ static int64_t plain_chunk_of(const struct prefill_params *p) {
 static void check(const void *params_, const struct model_config *config,
                   struct problems *problems) {
     const struct prefill_params *p = params_;
-    (void)config;
+    input_check(&p->in, config, problems);
     if (p->batch * p->tokens > INT32_MAX)
         problem(problems, "workload.tokens", "workload.batch",
                 "%" PRId64 " prompts of %" PRId64 " tokens are more than 2^31 rows", p->batch,
@@ -152,16 +146,16 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
     self->run = run;
     self->params = *(const struct prefill_params *)params_;
     self->config = *config;
-    self->stream = (struct token_stream){
-        .seed = run_seed(run), .vocab = config->shape.vocab, .input = self->params.input};
-    tokens_warn(&self->stream, run);
     const struct prefill_params *p = &self->params;
     const struct session_spec spec = spec_of(p, p->batch, chunk_of(p));
     self->prompt = must_alloc(sizeof *self->prompt * (size_t)(p->batch * p->tokens));
     self->first = must_alloc(sizeof *self->first * (size_t)p->batch);
+    int code = tokens_open(&self->stream, &p->in, config, run, err);
+    if (code) return code;
+    tokens_warn(&self->stream, p->tokens, run);
     for (int32_t q = 0; q < (int32_t)p->batch; q++)
         tokens_fill(&self->stream, q, 0, (int32_t)p->tokens, self->prompt + q * p->tokens);
-    int code = run_model(run, &self->model, err);
+    code = run_model(run, &self->model, err);
     if (code) return code;
     self->device_hash = plain_device_hash(run_device(run));
     code = session_create(&self->session, self->model, &self->config, &spec, err);
@@ -277,6 +271,7 @@ static void dispose(void *s) {
     struct prefill_self *self = s;
     inputs_close(&self->inputs);
     session_close(&self->session);
+    tokens_close(&self->stream);
     free(self->prompt);
     free(self->first);
 }
@@ -289,7 +284,7 @@ const struct workload workload_prefill = {
             "Inside the timing: the forward pass over `tokens` rows of each of `batch` prompts "
             "with an empty cache, in one step or in chunks, the head on the last row of each, "
             "greedy selection, and reading the first ids.\n\n"
-            "Outside: making the prompts (seeded, different in each sequence), emptying the "
+            "Outside: making the prompts (`input`: different in each sequence), emptying the "
             "cache, the comparison.\n\n"
             "Phase: prefill (item: prompt token). Mark: token, the first of each sequence: its "
             "time is TTFT without queueing.\n\n"

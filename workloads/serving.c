@@ -22,7 +22,8 @@ struct serving_params {
     struct schedule_params schedule;
     struct serving_limits limits;
     int64_t step, chunk;
-    int policy, input;
+    int policy;
+    struct input_params in;
 };
 struct serving_self {
     struct serving_params params;
@@ -74,13 +75,7 @@ static const struct option params[] = {
     LIMIT(ttft, "TTFT"),
     LIMIT(tpot, "TPOT"),
     LIMIT(e2e, "time from arrival to return"),
-    {.key = "input",
-     .type = OPT_WORD,
-     OPTION(input),
-     .def = "random",
-     .words = token_input_words,
-     .unit = "",
-     .help = TOKEN_INPUT_HELP},
+    INPUT_OPTIONS(struct serving_params, in),
     {0},
 };
 static const struct only only[] = {TRAFFIC_ONLY, {0}};
@@ -111,6 +106,7 @@ static void check(const void *params_, const struct model_config *config,
                   struct problems *problems) {
     const struct serving_params *p = params_;
     const size_t before = problems_count(problems);
+    input_check(&p->in, config, problems);
     traffic_check(&p->traffic, problems);
     if (problems_count(problems) > before) return;
     int32_t n;
@@ -237,13 +233,12 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
     self->params = *(const struct serving_params *)params_;
     const struct serving_params *p = &self->params;
     self->trace = traffic_make(&p->traffic, 1, &n);
-    *e = (struct engine){
-        .run = run,
-        .config = *config,
-        .stream = {.seed = run_seed(run), .vocab = config->shape.vocab, .input = p->input},
-        .trace = self->trace,
-        .n = n,
-        .spec = spec_of(p, config, self->trace, n)};
+    *e = (struct engine){.run = run,
+                         .config = *config,
+                         .in = p->in,
+                         .trace = self->trace,
+                         .n = n,
+                         .spec = spec_of(p, config, self->trace, n)};
     e->log_room = log_room(self->trace, n, &e->spec);
     int code = engine_open(e, err);
     if (!code) code = engine_measure(e, &self->costs, err);
@@ -302,7 +297,9 @@ const struct workload workload_serving = {
         "write, or in steps of their own (`prefill`), whole or in pieces of `chunk` tokens.\n\n"
         "Inside the timing: waiting for arrivals, scheduling, building each step's inputs, the "
         "forward pass, the head, greedy selection, reading the ids.\n\n"
-        "Outside: drawing the trace, the prompts, the measuring of step costs, the comparison.\n\n"
+        "Outside: drawing the trace, the prompts, the measuring of step costs, the comparison. The "
+        "trace says how long a prompt is, `input` what it says: with a model's file that reads text, "
+        "that.\n\n"
         "Times of a request count from the moment at which it was meant to come, however late it was "
         "looked at: no co-ordinated omission. A preempted request loses its cache and reads all of "
         "its text again; it is served late and counts so. A refused one has no latency, and counts "

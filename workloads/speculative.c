@@ -13,7 +13,8 @@ enum { NGRAM = 3 }; /* unless said otherwise */
 struct speculative_params {
     int64_t prompt, tokens, batch, gamma, layers, ngram;
     double alpha, temperature;
-    int draft, type, input;
+    int draft, type;
+    struct input_params in;
 };
 struct speculative_self {
     struct speculating speculating;
@@ -111,13 +112,7 @@ static const struct option params[] = {
      .max = 1000,
      .unit = "",
      .help = "0: greedy; else tokens are drawn from softmax(logits / temperature)."},
-    {.key = "input",
-     .type = OPT_WORD,
-     PARAM(input),
-     .def = "random",
-     .words = token_input_words,
-     .unit = "",
-     .help = TOKEN_INPUT_HELP},
+    INPUT_OPTIONS(struct speculative_params, in),
     {0},
 };
 static const struct phase phases[] = {
@@ -190,6 +185,7 @@ static void check(const void *params_, const struct model_config *config,
                   struct problems *problems) {
     const struct speculative_params *p = params_;
     const int64_t whole = p->prompt + p->tokens;
+    input_check(&p->in, config, problems);
     check_draft(p, config, problems);
     if (p->batch * whole > INT32_MAX / 4)
         problem(problems, "workload.tokens", "workload.batch",
@@ -262,16 +258,25 @@ static void plan(const void *params_, const struct model_config *config, struct 
     plan->binding_type = model_binding(config);
 }
 
+/* Drafting weights of its own are a second model. */
+static bool beside(const void *params_, const struct model_config *config,
+                   struct model_config *other) {
+    const struct speculative_params *p = params_;
+    const struct speculating_spec spec = spec_of(p);
+    if (!spec.own_weights || !spec.runs_model) return false;
+    *other = draft_of(p, config);
+    return true;
+}
+
 static int prepare(void *s, const void *params_, const struct model_config *config, struct run *run,
                    struct err *err) {
     struct speculative_self *self = s;
     const struct speculative_params *p = params_;
-    self->speculating = (struct speculating){
-        .run = run,
-        .config = *config,
-        .draft_config = draft_of(p, config),
-        .stream = {.seed = run_seed(run), .vocab = config->shape.vocab, .input = p->input},
-        .spec = spec_of(p)};
+    self->speculating = (struct speculating){.run = run,
+                                             .config = *config,
+                                             .draft_config = draft_of(p, config),
+                                             .in = p->in,
+                                             .spec = spec_of(p)};
     return speculating_open(&self->speculating, err);
 }
 
@@ -306,16 +311,17 @@ const struct workload workload_speculative = {
         "longest agreeing beginning is kept, and one token of the target's own. Both caches go back "
         "to what was kept. speedup is the ratio of the two halves of the same executions, so that a "
         "machine that slows down does so to both.\n\n"
-        "Drafts. model: the same weights in another type (same seed; realistic: what quantizing "
-        "loses is what is refused), or the target's first layers, which share its weights. ngram: "
-        "prompt lookup, no model. oracle: right at a declared share of positions, independently, as "
-        "the formulas assume; with draft_type or draft_layers that model is run at its side, so that "
-        "the drafts cost what it costs.\n\n"
-        "Weights are random: they react to rounding more than trained ones do, the first layers of "
-        "such a model agree less with all of it, what a smaller model of its own training would "
-        "propose they cannot say, and their text hardly repeats itself (token_entropy), so that "
-        "little is found when it is looked up. Acceptances are this model's own; how time follows "
-        "from them is not.\n\n"
+        "Drafts. model: the same weights in another type (of the same seed or file; realistic: what "
+        "quantizing loses is what is refused), packed once a worker, or the target's first layers, "
+        "which share its weights. ngram: prompt lookup, no model. oracle: right at a declared share of "
+        "positions, independently, as the formulas assume; with draft_type or draft_layers that model "
+        "is run at its side, so that the drafts cost what it costs.\n\n"
+        "A model's file that reads text writes on from a text (`input`, `text`): what is accepted "
+        "depends on which. Seeded weights are random: they react to rounding more than trained ones "
+        "do, the first layers of such a model agree less with all of it, what a smaller model of its "
+        "own training would propose they cannot say, and their text hardly repeats itself "
+        "(token_entropy), so that little is found when it is looked up. Their acceptances are their "
+        "own; how time follows from them is not.\n\n"
         "temperature > 0: a draft x from p stays with chance min(1, q(x) / p(x)), else the token is "
         "drawn from (q - p) above 0 (E46): each token is distributed as the target's. Softmax and "
         "draws happen on the host, in both halves.\n\n"
@@ -337,6 +343,7 @@ const struct workload workload_speculative = {
     .phases = phases,
     .marks = marks,
     .check = check,
+    .beside = beside,
     .plan = plan,
     .prepare = prepare,
     .reset = reset,

@@ -105,7 +105,7 @@ static int prepare(void *s, const void *params_, const struct model_config *conf
              config->params.layout, config->params.block);
     *d = (struct decoding){.run = run,
                            .config = *config,
-                           .stream = {.seed = run_seed(run), .vocab = config->shape.vocab},
+                           .in = {.input = TOKENS_RANDOM, .text = "", .text_digest = ""},
                            .batch = (int32_t)p->batch,
                            .context = (int32_t)p->context,
                            .steps = 1,

@@ -29,6 +29,7 @@ enum {                 /* workload.flags */
            16, /* its best round is a ceiling of the device: visited first in every round */
 };
 #define MAX_PHASES 12
+enum { TEXT_MOST_BYTES = 1 << 20 }; /* of a text that a point names */
 
 struct work {     /* the ledger: one execution's arithmetic and traffic, from shapes alone */
     double flops; /* a multiply-add is 2 */
@@ -95,6 +96,10 @@ void run_flag(struct run *, const char *flag, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* prepare only: the model of this point, packed once per worker and kept by it. */
 int run_model(struct run *, struct model **, struct err *);
+/* prepare only: what the slot `beside` names, kept in the same way as long as points need it. */
+int run_model_beside(struct run *, struct model **, struct err *);
+/* prepare only: the text that the point's key `text` names (zero-terminated); NULL: none. */
+const char *run_text(struct run *, size_t *bytes);
 /* prepare and witness only: bytes that later workers of the same run see again (a prefilled
  *context, plain-path tokens). ready says whether somebody filled them; the one who fills calls
  *run_snapshot_ready. NULL: no room, compute it yourself. */
@@ -124,6 +129,9 @@ struct workload {             /* optional slots say so */
     void (*plan)(const void *params, const struct model_config *, struct plan *);
     /* Optional, right after parsing: what the word `auto` means on this kind of device. */
     void (*adapt)(void *params, const struct device_kind *);
+    /* Optional; pure: a second model that prepare asks for. Points with the same one are visited
+     * one after the other, so that it is packed once. false: this point has none. */
+    bool (*beside)(const void *params, const struct model_config *, struct model_config *other);
     /* Untimed; may allocate on the device. self is zeroed. After a failure dispose is called. */
     int (*prepare)(void *self, const void *params, const struct model_config *, struct run *,
                    struct err *);

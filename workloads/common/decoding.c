@@ -39,11 +39,12 @@ struct session_spec decoding_alone(int64_t context, int64_t steps, int64_t chunk
 
 int decoding_open(struct decoding *d, struct err *err) {
     const struct session_spec spec = decoding_spec(d->batch, d->context, d->steps);
-    tokens_warn(&d->stream, d->run);
     d->first = must_alloc(sizeof *d->first * (size_t)d->batch);
     d->tokens = must_alloc(sizeof *d->tokens * (size_t)d->batch * (size_t)d->steps);
-    int code = run_model(d->run, &d->model, err);
+    int code = tokens_open(&d->stream, &d->in, &d->config, d->run, err);
+    if (!code) code = run_model(d->run, &d->model, err);
     if (code) return code;
+    tokens_warn(&d->stream, (int64_t)d->context + 1, d->run);
     d->device_hash = plain_device_hash(run_device(d->run));
     for (int32_t i = 0; i < d->batch; i++) tokens_fill(&d->stream, i, d->context, 1, &d->first[i]);
     return session_create(&d->session, d->model, &d->config, &spec, err);
@@ -51,6 +52,7 @@ int decoding_open(struct decoding *d, struct err *err) {
 
 void decoding_close(struct decoding *d) {
     session_close(&d->session);
+    tokens_close(&d->stream);
     free(d->first);
     free(d->tokens);
 }

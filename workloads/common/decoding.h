@@ -11,11 +11,12 @@ struct decoding {
     /* the caller's, before decoding_open */
     struct run *run;
     struct model_config config;
-    struct token_stream stream;
+    struct input_params in;
     int32_t batch, context, steps;
     const char
         *name; /* of what is kept for later visits: how the contexts came to be is part of it */
 
+    struct token_stream stream;
     struct model *model;
     struct session *session;
     int32_t *first;  /* (batch) the token that the first step feeds: the stream's next one */

@@ -60,14 +60,16 @@ int engine_open(struct engine *e, struct err *err) {
     e->spans = must_alloc(sizeof *e->spans * slots);
     e->log.runs = must_alloc(sizeof *e->log.runs * (size_t)(e->log_room + 1));
     e->log.room = e->log_room;
+    int code = tokens_open(&e->stream, &e->in, &e->config, e->run, err);
+    if (code) return code;
+    tokens_warn(&e->stream, spec.cache.most_q, e->run);
     for (int32_t i = 0; i < e->n; i++) {
         e->text_at[i + 1] = e->text_at[i] + e->trace[i].prompt + e->trace[i].output;
         tokens_fill(&e->stream, i, 0, e->trace[i].prompt, e->text + e->text_at[i]);
     }
-    tokens_warn(&e->stream, e->run);
     e->scheduler = scheduler_create(e->trace, e->n, &e->spec);
     e->device_hash = plain_device_hash(run_device(e->run));
-    int code = run_model(e->run, &e->model, err);
+    code = run_model(e->run, &e->model, err);
     if (!code) code = session_create(&e->session, e->model, &e->config, &spec, err);
     if (!code) code = inputs_create(&e->inputs, e->session, 1, spec.most_rows, spec.most_out, err);
     if (!code) fill_cache(e->session->cache, run_seed(e->run)); /* for engine_measure */
@@ -78,6 +80,7 @@ void engine_close(struct engine *e) {
     inputs_close(&e->inputs);
     session_close(&e->session);
     scheduler_close(&e->scheduler);
+    tokens_close(&e->stream);
     free(e->text);
     free(e->text_at);
     free(e->last_row);

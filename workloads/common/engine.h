@@ -24,12 +24,13 @@ struct engine {
     /* the caller's, before engine_open */
     struct run *run;
     struct model_config config;
-    struct token_stream stream;
+    struct input_params in;
     const struct request *trace; /* (n) arrivals in ns */
     int32_t n;
     struct scheduler_spec spec;
     int64_t log_room; /* runs of one execution that are logged, at most */
 
+    struct token_stream stream;
     struct model *model;
     struct session *session;
     struct inputs *inputs;

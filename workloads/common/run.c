@@ -123,6 +123,18 @@ int run_model(struct run *run, struct model **model, struct err *err) {
     return run->store.model(run->store.ctx, model, err);
 }
 
+int run_model_beside(struct run *run, struct model **model, struct err *err) {
+    *model = NULL;
+    if (!run->store.beside)
+        return err_set(err, ERR_INTERNAL, "this run has no second model; the workload names none");
+    return run->store.beside(run->store.ctx, model, err);
+}
+
+const char *run_text(struct run *run, size_t *bytes) {
+    *bytes = run->store.text_bytes;
+    return run->store.text;
+}
+
 void *run_snapshot(struct run *run, const char *key, size_t bytes, bool *ready) {
     *ready = false;
     if (!run->store.snapshot) return NULL;

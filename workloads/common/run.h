@@ -11,9 +11,12 @@ struct mark_record { /* one run_mark, or one run_phase (mark = -1 - phase) */
 };
 struct run_store { /* where models and snapshots live; filled by the harness; each slot optional */
     int (*model)(void *ctx, struct model **, struct err *);
+    int (*beside)(void *ctx, struct model **, struct err *);
     void *(*snapshot)(void *ctx, const char *key, size_t bytes, bool *ready);
     void (*snapshot_ready)(void *ctx, const char *key);
     void *ctx;
+    const char *text; /* of the point, or NULL */
+    size_t text_bytes;
 };
 enum { RUN_FLAGS_MOST = 4 };
 struct run_flag {

@@ -93,8 +93,7 @@ static int open_drafter(struct speculating *s, struct err *err) {
     struct model *model = &s->part;
     int code = 0;
     if (s->spec.own_weights) {
-        code = model_create(&s->own, s->model->device, &s->draft_config, err);
-        model = s->own;
+        code = run_model_beside(s->run, &model, err);
     } else {
         s->part = *s->model; /* the same weights, of which fewer layers are run */
         s->part.config = s->draft_config;
@@ -107,9 +106,10 @@ static int open_drafter(struct speculating *s, struct err *err) {
 int speculating_open(struct speculating *s, struct err *err) {
     const struct session_spec spec = speculating_target(&s->spec);
     alloc_host(s);
-    tokens_warn(&s->stream, s->run);
-    int code = run_model(s->run, &s->model, err);
+    int code = tokens_open(&s->stream, &s->in, &s->config, s->run, err);
+    if (!code) code = run_model(s->run, &s->model, err);
     if (code) return code;
+    tokens_warn(&s->stream, s->spec.prompt, s->run);
     s->device_hash = plain_device_hash(run_device(s->run));
     for (int32_t q = 0; q < s->spec.batch; q++)
         tokens_fill(&s->stream, q, 0, s->spec.prompt, speculating_text(s, q));
@@ -125,7 +125,7 @@ void speculating_close(struct speculating *s) {
     inputs_close(&s->feed);
     session_close(&s->target);
     session_close(&s->drafter);
-    model_close(&s->own);
+    tokens_close(&s->stream);
     free(s->text);
     free(s->plain);
     free(s->len);

@@ -32,11 +32,12 @@ struct speculating {
     /* the caller's, before speculating_open */
     struct run *run;
     struct model_config config, draft_config;
-    struct token_stream stream;
+    struct input_params in;
     struct speculating_spec spec;
 
-    struct model *model;     /* the target */
-    struct model *own, part; /* what drafts: weights of its own, or a view of the target's */
+    struct token_stream stream;
+    struct model *model; /* the target */
+    struct model part;   /* what drafts, unless it has weights of its own: a view of the target's */
     struct session *target, *drafter; /* drafter: NULL where no model runs */
     struct inputs *verify, *feed;     /* a pass of the target; the first step of the drafter */
     int32_t *text;  /* (batch, prompt + tokens) the prompt and what was committed; drafts beyond */

@@ -124,8 +124,8 @@ static double formula_tokens(const struct speculating *s, double alpha, double p
 static void interval(double k, double n, double *low, double *high) {
     const double z = 1.959963984540054, p = k / n, square = z * z / n;
     const double half = z * sqrt(p * (1 - p) / n + square / (4 * n));
-    *low = (p + square / 2 - half) / (1 + square);
-    *high = (p + square / 2 + half) / (1 + square);
+    *low = k > 0 ? (p + square / 2 - half) / (1 + square) : 0; /* not 1e-17 beyond */
+    *high = k < n ? (p + square / 2 + half) / (1 + square) : 1;
 }
 
 static double over(double a, double b) { return b > 0 ? a / b : (double)NAN; }

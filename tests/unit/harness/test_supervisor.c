@@ -402,6 +402,36 @@ static void test_unlike_clocks(void **state) {
     assert_true(best >= 4.1 && best <= 4.1);
 }
 
+/* Points with one drafting model lie together, and it is packed for the first of them alone. */
+static void test_second_model_is_packed_once(void **state) {
+    (void)state;
+    static const char drafts[] =
+        "title = 't'\nquestion = 'q'\n"
+        "workload = { name = 'speculative', prompt = 3, tokens = 4 }\n"
+        "model = { shape = 'tiny', type = 'f32' }\ndevice = { kind = 'ref' }\n"
+        "[measure]\nrounds = 1\nstop = 'samples'\nsamples = 1\nwarmups = 1\n"
+        "[[sweep]]\nworkload.gamma = [1, 2, 3]\n"
+        "[[sweep]]\nworkload.draft_type = ['int8', 'same', 'nf4']\n";
+    struct run_rig r = {0};
+    rig_run(&r, drafts, NULL, 0, NULL);
+    const struct table *memory = tables_peek(r.result, "memory"),
+                       *visits = tables_peek(r.result, "visits");
+    int packing = 0;
+    assert_int_equal(table_rows(visits), 9 + 1);
+    for (int64_t v = 0; v < table_rows(visits); v++) {
+        bool packs = false;
+        assert_string_equal(table_text(visits, v, "state"), "ok");
+        for (int64_t i = 0; i < table_rows(memory); i++)
+            packs |= table_int(memory, i, "visit") == table_int(visits, v, "visit") &&
+                     !strcmp(table_text(memory, i, "site"), "layer 0 o") &&
+                     table_int(memory, i, "t_ns") > 0; /* else it was there before */
+        packing += packs;
+    }
+    /* One visit for each draft, and one more if the target comes before them. */
+    assert_in_range(packing, 2, 3);
+    rig_end(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact_run),
@@ -413,6 +443,7 @@ int main(void) {
         cmocka_unit_test(test_unlike_clocks),
         cmocka_unit_test(test_oom_row),
         cmocka_unit_test(test_peak_is_the_rows_own),
+        cmocka_unit_test(test_second_model_is_packed_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

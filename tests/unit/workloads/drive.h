@@ -100,7 +100,7 @@ struct drive {
     struct run run;
     struct device *device;
     struct model_config config;
-    struct model *model;
+    struct model *model, *beside;
     struct plan plan;
     struct arena *arena;
     void *params, *self;
@@ -116,6 +116,17 @@ static inline int drive_store_model(void *ctx, struct model **model, struct err 
     }
     *model = drive->model;
     return 0;
+}
+
+static inline int drive_store_beside(void *ctx, struct model **model, struct err *err) {
+    struct drive *drive = ctx;
+    struct model_config other;
+    int code = 0;
+    if (!drive->run.workload->beside(drive->params, &drive->config, &other))
+        return err_set(err, ERR_INTERNAL, "the workload names no second model");
+    if (!drive->beside) code = model_create(&drive->beside, drive->device, &other, err);
+    *model = drive->beside;
+    return code;
 }
 
 static inline void *drive_snapshot(void *ctx, const char *key, size_t bytes, bool *ready) {
@@ -158,6 +169,7 @@ static inline void drive_open_run(struct drive *drive, struct device *device,
                               .seed = 5,
                               .phase = -1,
                               .store = {.model = drive_store_model,
+                                        .beside = drive_store_beside,
                                         .snapshot = drive_snapshot,
                                         .snapshot_ready = drive_snapshot_ready,
                                         .ctx = drive}};
@@ -231,6 +243,7 @@ static inline struct values drive_report(struct drive *drive) {
 
 static inline void drive_dispose(struct drive *drive) {
     if (drive->run.workload->dispose) drive->run.workload->dispose(drive->self);
+    model_close(&drive->beside);
     free(drive->self);
     free(drive->run.marks);
     drive->self = NULL;
