@@ -355,6 +355,7 @@ static void check_cells(struct draft *d) {
     for (size_t i = 0; i < p->n_points; i++) sorted[i] = &p->points[i];
     qsort(sorted, p->n_points, sizeof *sorted, by_cell);
     const char *cell = p->n_points ? sorted[0]->cell : NULL; /* of the one before, as it was */
+    const char *left_out = facts_get(&p->facts, "protocol.left_out", "");
     for (size_t i = 1; i < p->n_points && problems_count(d->problems) < MOST_PROBLEMS; i++) {
         struct point *a = sorted[i - 1], *b = sorted[i];
         const bool same = cell && b->cell && !strcmp(cell, b->cell);
@@ -369,7 +370,7 @@ static void check_cells(struct draft *d) {
                    "two points are the same: %s%s%s and %s%s%s%s", a->case_name,
                    *a->case_name ? " " : "", *a->label ? a->label : "(no sweep)", b->case_name,
                    *b->case_name ? " " : "", *b->label ? b->label : "(no sweep)",
-                   draft_left_behind(d, "model.shape")
+                   strstr(left_out, "the shape is that of model.file")
                        ? ": --set model.file has one shape, and the axis goes over several"
                        : "");
     }
