@@ -279,6 +279,26 @@ static void make_label(struct draft *d, const struct plan_case *c, struct point 
     text_free(&cell);
 }
 
+static bool sweeps_as_stored(const struct plan_case *c) {
+    for (size_t i = 0; i < c->n_axes; i++)
+        for (size_t k = 0; k < c->axes[i]->n_keys; k++)
+            for (size_t v = 0; v < c->axes[i]->keys[k].n; v++)
+                if (!strcmp(c->axes[i]->keys[k].key, "model.type") &&
+                    !strcmp(c->axes[i]->keys[k].items[v].text, MODEL_AS_STORED))
+                    return true;
+    return false;
+}
+
+/* What a file's weights are stored as may be a type that the axis names besides: then one row is
+   both. */
+static bool has_already(const struct plan_case *c, const struct protocol *p,
+                        const struct point *point) {
+    if (!point->cell || !sweeps_as_stored(c)) return false;
+    for (size_t i = c->first_point; i < p->n_points; i++)
+        if (p->points[i].cell && !strcmp(p->points[i].cell, point->cell)) return true;
+    return false;
+}
+
 static void expand_case(struct draft *d, struct plan_case *c, struct protocol *p) {
     c->first_point = p->n_points;
     for (size_t i = 0; i < c->n_points && problems_count(d->problems) < MOST_PROBLEMS; i++) {
@@ -289,12 +309,13 @@ static void expand_case(struct draft *d, struct plan_case *c, struct protocol *p
         if (point_facts(d, c, i, &facts, &point->text)) {
             point_parse(point, &facts, d->arena, d->problems, NULL);
             make_label(d, c, point);
-            p->n_points++;
+            p->n_points += !has_already(c, p, point);
         } else {
             c->bad = true;
         }
         facts_free(&facts);
     }
+    if (!c->bad) c->n_points = p->n_points - c->first_point;
 }
 
 /* Points of each case, bounded before any is made; false if there are too many. */
