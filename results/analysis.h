@@ -40,6 +40,9 @@ void analysis_groups(struct tables *, const struct analysis_axes *, const struct
                                    const struct rows_group *, const struct rounds *,
                                    const char *left_out));
 
+/* Characters of a bar that stands for a count: min(longest, count) (seeds E37); 0 without a count. */
+int analysis_bar(double count, int longest);
+
 extern const struct analysis *const all_analyses[]; /* generated; NULL-terminated */
 const struct analysis *analysis_find(const char *name);
 

@@ -173,6 +173,8 @@ static const struct metric metrics[] = {
     {"top", "", "The largest code: qmax = 2^(b-1) - 1, or 2^b - 1.", BETTER_NONE, true},
     {"largest_value", "", "What the largest code means.", BETTER_NONE, true},
     {"largest_sigma", "sigma", "The largest magnitude over `deviation`.", BETTER_NONE, true},
+    {"mean_sigma", "sigma", "Mean magnitude over `deviation`: 0.798 of normal values (E34).",
+     BETTER_NONE, true},
     {"half_step_sigma", "sigma", "Half the scale over `deviation`.", BETTER_LOWER, true},
     {"mean_error_scales", "", "mean_error over the scale: near 1/4 for smooth values (E41).",
      BETTER_NONE, true},
@@ -297,11 +299,12 @@ static void set_levels(struct values *v, const struct codes_params *p) {
 
 static void compute(const void *params_, const struct model_config *config, struct values *v) {
     const struct codes_params *p = params_;
-    double x[MOST], least = INFINITY, most = -INFINITY;
+    double x[MOST], least = INFINITY, most = -INFINITY, sum = 0;
     const int n = values_of(p, x);
     (void)config;
     if (!n) return;
     for (int i = 0; i < n; i++) {
+        sum += fabs(x[i]);
         least = fmin(least, x[i]);
         most = fmax(most, x[i]);
     }
@@ -324,6 +327,7 @@ static void compute(const void *params_, const struct model_config *config, stru
     values_set(v, "largest_value", coder_value(&c, coder_top(&c)));
     values_set(v, "levels", coder_levels(&c));
     values_set(v, "largest_sigma", known(largest / sigma));
+    values_set(v, "mean_sigma", known(sum / n / sigma));
     values_set(v, "half_step_sigma",
                c.scheme == CODE_NF4 ? (double)NAN : known(c.scale / 2 / sigma));
     values_set(v, "weight_bits", bits);

@@ -251,13 +251,16 @@ def rotate(x, turns, pairs):
     return np.concatenate([z.real, z.imag], -1)
 
 
-def logits(s, w, tokens, pairs):
-    """Of every position, (T, vocab)."""
+def logits(s, w, tokens, pairs, most=None):
+    """Of every position, (T, vocab). To most: the largest magnitudes of each dimension of what flows into the matrices of a layer
+    (q, k and v; o; gate and up; down) and of the stream behind it, layer by layer."""
+    most = [] if most is None else most
     t, turns = len(tokens), frequencies(s)
     x = w[None, "embedding"][tokens]
     mask = np.triu(np.full((t, t), -np.inf), 1)
     for i in range(s["n_layers"]):
         y = norm(x, w[i, "norm_1"], s["eps"])
+        most.append(np.abs(y).max(0))
         q, k, v = (y @ w[i, n].T + w.get((i, "bias_" + n), 0) for n in "qkv")
         q = rotate(q.reshape(t, s["n_q"], s["d_h"]), turns, pairs).transpose(1, 0, 2)
         k = rotate(k.reshape(t, s["n_kv"], s["d_h"]), turns, pairs).transpose(1, 0, 2)
@@ -266,10 +269,13 @@ def logits(s, w, tokens, pairs):
         p = q @ k.transpose(0, 2, 1) / math.sqrt(s["d_h"]) + mask
         p = np.exp(p - p.max(-1, keepdims=True))
         o = (p / p.sum(-1, keepdims=True)) @ v
-        x = x + o.transpose(1, 0, 2).reshape(t, -1) @ w[i, "o"].T
+        o = o.transpose(1, 0, 2).reshape(t, -1)
+        x = x + o @ w[i, "o"].T
         y = norm(x, w[i, "norm_2"], s["eps"])
         gate = y @ w[i, "gate"].T
-        x = x + (gate / (1 + np.exp(-gate)) * (y @ w[i, "up"].T)) @ w[i, "down"].T
+        product = gate / (1 + np.exp(-gate)) * (y @ w[i, "up"].T)
+        x = x + product @ w[i, "down"].T
+        most += [np.abs(a).max(0) for a in (o, y, product, x)]
     return norm(x, w[None, "norm"], s["eps"]) @ w[None, "embedding" if s["tied"] else "head"].T
 
 
@@ -350,7 +356,9 @@ def write(path, data):
 
 def expected(root, name, s, model, pairs, n=9):
     tokens = rng.integers(0, s["vocab"], n)
-    out = logits(s, floats(model), tokens, pairs)
+    most = []
+    out = logits(s, floats(model), tokens, pairs, most)
+    write("%s/%s.most" % (root, name), np.concatenate(most).astype("<f4").tobytes())
     write("%s/%s.expected" % (root, name), np.array([len(tokens), s["vocab"]], "<i4").tobytes() + tokens.astype("<i4").tobytes()
           + out.astype("<f4").tobytes())
 
@@ -394,6 +402,13 @@ def models(root):
     write(root + "/qwen2/config.json", hf_config(QWEN, "qwen2", sliding_window=32, use_sliding_window=False))
     write(root + "/qwen2/model.safetensors", safetensors(hf_tensors(m)))
     expected(root, "qwen2_folder", QWEN, m, False)
+    # A dimension of the residual stream that is far larger than the others, as trained models have some.
+    m = make(SMALL, {"": "F32"})
+    kind, rows, cols, raw = m[None, "embedding"]
+    v = np.array(raw).view("<f4").reshape(rows, cols).copy()
+    v[:, 5] *= 200
+    m[None, "embedding"] = (kind, rows, cols, v.reshape(-1).view(np.uint8))
+    write(root + "/planted.gguf", gguf(gguf_meta(SMALL, "llama"), gguf_tensors(m)))
 
 
 def every_type(root):

@@ -113,15 +113,21 @@ def rotate(x, s):
     return out
 
 
-def forward(s, w, tokens):
-    """Logits of the last position; K and V of each layer as (heads, T, d_h)."""
-    t, x, kept = len(tokens), w["embedding"][tokens], []
+def forward(s, w, tokens, most=None):
+    """Logits of the last position; K and V of each layer as (heads, T, d_h). Into most, by place and layer: the largest magnitude
+    of each dimension of what flows into the layer's matrices, and of the stream behind it."""
+    t, x, kept, most = len(tokens), w["embedding"][tokens], [], {} if most is None else most
+
+    def look(place, values):
+        most[place, len(kept) - 1] = np.abs(values).max(0)
+
     for layer in w["layers"]:
         y = norm(x, layer["norm_1"], s["eps"])
         q = rotate((y @ layer["q"].T + layer["bias_q"]).reshape(t, s["n_q"], s["d_h"]), s)
         k = rotate((y @ layer["k"].T + layer["bias_k"]).reshape(t, s["n_kv"], s["d_h"]), s)
         v = (y @ layer["v"].T + layer["bias_v"]).reshape(t, s["n_kv"], s["d_h"])
         kept.append((k.transpose(1, 0, 2), v.transpose(1, 0, 2)))
+        look("qkv", y)
         out = np.empty((t, s["n_q"], s["d_h"]))
         for h in range(s["n_q"]):
             g = h // (s["n_q"] // s["n_kv"])
@@ -129,11 +135,34 @@ def forward(s, w, tokens):
             scores[np.triu_indices(t, 1)] = -np.inf
             p = np.exp(scores - scores.max(-1, keepdims=True))
             out[:, h] = p / p.sum(-1, keepdims=True) @ v[:, g]
+        look("out", out.reshape(t, -1))
         x = x + out.reshape(t, -1) @ layer["o"].T
         y = norm(x, layer["norm_2"], s["eps"])
+        look("mlp", y)
         gate, up = y @ layer["gate"].T, y @ layer["up"].T
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ layer["down"].T
+        product = gate / (1 + np.exp(-gate)) * up
+        look("down", product)
+        x = x + product @ layer["down"].T
+        look("residual", x)
     return norm(x[-1], w["norm"], s["eps"]) @ w["head"].T, kept
+
+
+def softened(s, w, temperature, n=12, skip=2, top=3, seed=5):
+    """Means over positions of softmax(logits / T): what the workload next_token reports of n drawn tokens."""
+    key = random_key(seed, 0)
+    tokens = [(random_at(key, i) >> 32) * s["vocab"] >> 32 for i in range(n)]
+    out = []
+    for i in range(skip, n):
+        z = forward(s, w, tokens[:i + 1])[0]
+        p = np.exp((z - z.max()) / temperature)
+        p /= p.sum()
+        falling, order = np.sort(p)[::-1], np.sort(z)[::-1]
+        entropy = -(p * np.log2(p)).sum()
+        bits = -math.log2(p[tokens[i + 1]]) if i + 1 < n else math.nan
+        out.append((entropy, 2 ** entropy, falling[0], falling[:top].sum(), (order[0] - order[2]) / temperature, bits))
+    means = np.nanmean(out, axis=0)
+    means[4] = math.exp(means[4])
+    return means
 
 
 def main():
@@ -158,16 +187,21 @@ def main():
         tokens = [(random_at(key, i) >> 32) * s["vocab"] >> 32 for i in range(PROMPT)]
         line(variant, "tokens", "prompt", map(str, tokens))
         for step in range(STEPS):
-            logits, kept = forward(s, w, tokens)
+            most = {}
+            logits, kept = forward(s, w, tokens, most)
             line(variant, "logits", str(step), decimal(logits))
             if step == 0:
                 for i, (k, v) in enumerate(kept):
                     line(variant, "k", str(i), decimal(k.ravel()))
                     line(variant, "v", str(i), decimal(v.ravel()))
+                for (place, i), values in most.items():
+                    line(variant, "most", "%s %d" % (place, i), decimal(values))
                 values = sum(k.size + v.size for k, v in kept)
                 line(variant, "kv_values", str(PROMPT), [str(values)])
             tokens.append(int(np.argmax(logits)))
         line(variant, "tokens", "generated", map(str, tokens[PROMPT:]))
+        for temperature in (0.5, 1, 2):
+            line(variant, "softened", "%g" % temperature, decimal(softened(s, w, temperature)))
 
 
 if __name__ == "__main__":

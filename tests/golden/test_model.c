@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "workloads/model/synth.h"
+#include "workloads/model/taps.h"
 
 enum { PROMPT = 11, STEPS = 5 };
 
@@ -66,7 +67,12 @@ static struct model_config config_of(const char *variant, struct arena *arena) {
                                         .vocab = 97,
                                         .rope_base = 500,
                                         .eps = 1e-6,
-                                        .rope_style = ROPE_PAIRS};
+                                        .rope_style = ROPE_PAIRS,
+                                        .rope_factor = config.shape.rope_factor,
+                                        .rope_low = config.shape.rope_low,
+                                        .rope_high = config.shape.rope_high,
+                                        .rope_magnify = config.shape.rope_magnify,
+                                        .rope_context = config.shape.rope_context};
     config.params.seed = 2026;
     return config;
 }
@@ -277,6 +283,118 @@ static void cpu_gives_the_tokens_of_ref_in_every_format(void **state) {
     arena_close(&arena);
 }
 
+/* ---- what flows into matrices */
+
+static const char *const places[N_TAPS] = {"qkv", "out", "mlp", "down", "residual"};
+struct seen { /* by whoever listens: rows in order, their largest magnitudes */
+    int64_t rows[N_TAPS][3];
+    float most[N_TAPS][3][160];
+};
+
+static void see(void *ctx, const struct tapped *t) {
+    struct seen *seen = ctx;
+    assert_true(t->layer < 3 && t->cols <= 160);
+    assert_int_equal(t->first, seen->rows[t->tap][t->layer]);
+    seen->rows[t->tap][t->layer] += t->rows;
+    for (int32_t i = 0; i < t->rows * t->cols; i++) {
+        float *most = &seen->most[t->tap][t->layer][i % t->cols];
+        *most = fmaxf(*most, fabsf(t->x[i]));
+    }
+}
+
+/* The prompt in chunks: only the last one has logits, and so a head that ends the last layer. */
+static void tapped(const char *device_name, const char *variant, int32_t chunk) {
+    struct arena *arena = arena_create();
+    struct device *device = drive_open(device_name, arena);
+    struct model_config config = config_of(variant, arena);
+    struct model *model = NULL;
+    struct session *s = NULL;
+    struct inputs *inputs = NULL;
+    struct taps *taps;
+    struct seen *seen = must_alloc(sizeof *seen);
+    struct err err = {0};
+    if (!device || model_create(&model, device, &config, &err)) fail_msg("%s", err.text);
+    const struct session_spec spec = {.cache = {.n_seq = 1, .capacity = PROMPT, .most_q = chunk},
+                                      .most_rows = chunk,
+                                      .most_out = 1};
+    int32_t tokens[PROMPT];
+    find(variant, "tokens", "prompt");
+    for (int i = 0; i < PROMPT; i++) tokens[i] = (int32_t)next_number();
+    const int32_t steps = (PROMPT + chunk - 1) / chunk;
+    assert_int_equal(session_create(&s, model, &config, &spec, &err), 0);
+    assert_int_equal(inputs_create(&inputs, s, steps, PROMPT, 1, &err), 0);
+    assert_int_equal(inputs_prompt(inputs, tokens, PROMPT, 0, PROMPT, chunk, false, &err), 0);
+    inputs_upload(inputs);
+    taps_open(&taps, s, see, seen);
+    for (int32_t i = 0; i < steps; i++) assert_int_equal(taps_run(taps, inputs, i, &err), 0);
+    expect_logits(s, inputs_step(inputs, steps - 1), variant, 0); /* nothing was disturbed */
+    for (int place = 0; place < N_TAPS; place++) {
+        const int64_t cols = tap_cols(&config.shape, (enum tap)place);
+        for (int64_t l = 0; l < config.shape.n_layers; l++) {
+            const float *most = taps_most(taps, (enum tap)place) + l * cols;
+            char name[24];
+            snprintf(name, sizeof name, "%s %d", places[place], (int)l);
+            expect_close(variant, "most", name, most, cols);
+            assert_int_equal(seen->rows[place][l], PROMPT);
+            assert_memory_equal(seen->most[place][l], most, sizeof *most * (size_t)cols);
+        }
+    }
+    taps_close(&taps);
+    taps_close(&taps);
+    assert_null(s->on_part);
+    inputs_close(&inputs);
+    session_close(&s);
+    model_close(&model);
+    device_close(&device);
+    arena_close(&arena);
+    free(seen);
+}
+
+static void magnitudes_of_activations(void **state) {
+    (void)state;
+    tapped("ref", "tiny", PROMPT);
+    tapped("ref", "odd", 4);
+    tapped("cpu", "tiny", 3);
+    tapped("cpu", "odd", PROMPT);
+}
+
+/* Distributions of next tokens at temperatures, as the workload has them. */
+static void softened(const char *device_name, const char *variant) {
+    static const char *const metrics[] = {"entropy", "effective_tokens", "top_share", "top_mass",
+                                          "ratio",   "text_bits"};
+    static const char *const temperatures[] = {"0.5", "1", "2"};
+    struct arena *arena = arena_create();
+    struct device *device = drive_open(device_name, arena);
+    const struct model_config config = config_of(variant, arena);
+    for (int i = 0; i < 3; i++) {
+        struct drive drive;
+        struct err err = {0};
+        const char *settings =
+            arena_printf(arena, "tokens=12 skip=2 top=3 draws=0 temperature=%s", temperatures[i]);
+        drive_open_run(&drive, device, &config, arena);
+        if (drive_prepare(&drive, "next_token", settings, &err)) fail_msg("%s", err.text);
+        drive_execute(&drive);
+        const struct values values = drive_report(&drive);
+        find(variant, "softened", temperatures[i]);
+        for (int k = 0; k < 6; k++) {
+            const double theirs = next_number(), ours = values_get(&values, metrics[k]);
+            if (!(fabs(ours - theirs) <= 2e-4 * fabs(theirs)))
+                fail_msg("%s on %s at %s: %s is %.9g, NumPy has %.9g", variant, device_name,
+                         temperatures[i], metrics[k], ours, theirs);
+        }
+        drive_dispose(&drive);
+        drive_close_run(&drive);
+    }
+    device_close(&device);
+    arena_close(&arena);
+}
+static void distributions_of_next_tokens(void **state) {
+    (void)state;
+    softened("ref", "tiny");
+    softened("cpu", "tiny");
+    softened("ref", "odd");
+}
+
 static void ref_tiny(void **state) {
     (void)state;
     generate("ref", "tiny", "contiguous");
@@ -306,6 +424,8 @@ int main(void) {
         cmocka_unit_test(ref_odd),
         cmocka_unit_test(cpu_tiny),
         cmocka_unit_test(cpu_odd),
+        cmocka_unit_test(magnitudes_of_activations),
+        cmocka_unit_test(distributions_of_next_tokens),
         cmocka_unit_test(cpu_gives_the_tokens_of_ref_in_every_format)};
     return cmocka_run_group_tests(tests, load, unload);
 }

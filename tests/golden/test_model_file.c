@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "workloads/model/stored.h"
+#include "workloads/model/taps.h"
 
 static char folder[] = "/tmp/bench-model-XXXXXX";
 
@@ -156,6 +157,114 @@ static void logits_on_ref(void **state) {
 static void logits_on_cpu(void **state) {
     (void)state;
     logits_on("cpu");
+}
+
+/* Largest magnitudes of what flows into each matrix, and behind each layer. */
+static void expect_magnitudes(const char *device_name, const char *name,
+                              const char *expected_name) {
+    struct arena *arena = arena_create();
+    struct device *device = drive_open(device_name, arena);
+    if (!device) {
+        arena_close(&arena);
+        skip();
+    }
+    struct model_config config = config_of(name, arena);
+    struct model *model = NULL;
+    struct session *s = NULL;
+    struct inputs *inputs = NULL;
+    struct taps *taps;
+    struct err err = {0};
+    size_t len, most_len, at = 0;
+    char path[100];
+    snprintf(path, sizeof path, "%.*s.most", (int)(strlen(expected_name) - strlen(".expected")),
+             expected_name);
+    char *data = content(expected_name, &len), *most = content(path, &most_len);
+    const int32_t *head = (const int32_t *)(const void *)data, n = head[0];
+    const float *expected = (const float *)(const void *)most;
+    if (model_create(&model, device, &config, &err)) fail_msg("%s", err.text);
+    const struct session_spec spec = {
+        .cache = {.n_seq = 1, .capacity = n, .most_q = n}, .most_rows = n, .most_out = 1};
+    assert_int_equal(session_create(&s, model, &config, &spec, &err), 0);
+    assert_int_equal(inputs_create(&inputs, s, 1, n, 1, &err), 0);
+    assert_int_equal(inputs_prompt(inputs, head + 2, n, 0, n, 0, false, &err), 0);
+    inputs_upload(inputs);
+    taps_open(&taps, s, NULL, NULL);
+    assert_int_equal(taps_run(taps, inputs, 0, &err), 0);
+    for (int64_t l = 0; l < config.shape.n_layers; l++)
+        for (int place = 0; place < N_TAPS; place++) {
+            const int64_t cols = tap_cols(&config.shape, (enum tap)place);
+            const float *ours = taps_most(taps, (enum tap)place) + l * cols;
+            for (int64_t c = 0; c < cols; c++, at++) {
+                assert_true(4 * (at + 1) <= most_len);
+                const double want = (double)expected[at];
+                if (!(fabs((double)ours[c] - want) < 5e-4 + 1e-4 * want))
+                    fail_msg("%s on %s, layer %d, place %d, dimension %d: %.9g, expected %.9g",
+                             name, device_name, (int)l, place, (int)c, (double)ours[c], want);
+            }
+        }
+    assert_int_equal(4 * at, most_len);
+    taps_close(&taps);
+    free(data);
+    free(most);
+    inputs_close(&inputs);
+    session_close(&s);
+    model_close(&model);
+    device_close(&device);
+    arena_close(&arena);
+}
+static void magnitudes_of_activations(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        expect_magnitudes("ref", models[i].file, models[i].expected);
+        expect_magnitudes("cpu", models[i].file, models[i].expected);
+    }
+}
+
+/* The workload `outliers` finds the dimension that was planted, in every layer; others have none.
+ */
+static struct values looked_at(const char *name, const char *settings) {
+    struct arena *arena = arena_create();
+    struct device *device = drive_open("ref", arena);
+    const struct model_config config = config_of(name, arena);
+    struct drive drive;
+    struct err err = {0};
+    drive_open_run(&drive, device, &config, arena);
+    if (drive_prepare(&drive, "outliers", settings, &err)) fail_msg("%s", err.text);
+    drive_execute(&drive);
+    const struct values values = drive_report(&drive);
+    drive_dispose(&drive);
+    drive_close_run(&drive);
+    device_close(&device);
+    arena_close(&arena);
+    return values;
+}
+
+static void a_planted_outlier_is_found(void **state) {
+    const struct values v = looked_at("planted.gguf", "of=residual tokens=40 stands_out=16"),
+                        none = looked_at("llama.gguf", "of=residual tokens=40 stands_out=16"),
+                        w = looked_at("llama.gguf", "of=down layer=2");
+    (void)state;
+    assert_true(values_get(&v, "first_dim") == 5 && values_get(&v, "outlier_dims") == 1);
+    assert_true(values_get(&v, "first_layers") == 2 && values_get(&v, "recurring_dims") == 1);
+    assert_true(values_get(&v, "set_aside") == 40);
+    assert_true(values_get(&v, "scale") > 10 * values_get(&v, "scale_without"));
+    assert_true(values_get(&v, "middle_levels") < values_get(&v, "middle_levels_without"));
+    assert_true(values_get(&v, "error") > 10 * values_get(&v, "error_without"));
+    assert_true(values_get(&none, "outlier_dims") == 0 && values_get(&none, "set_aside") == 0);
+    assert_true(values_get(&none, "scale") == values_get(&none, "scale_without"));
+    /* Weights as the file has them. */
+    struct model_file *file = open_file("llama.gguf");
+    const struct file_tensor *t = model_file_tensor(file, "blk.1.ffn_down.weight");
+    struct err err = {0};
+    double most = 0;
+    float row[128];
+    for (int64_t r = 0; r < t->rows; r++) {
+        assert_int_equal(model_file_row(file, t, r, row, &err), 0);
+        for (int64_t c = 0; c < t->cols; c++) most = fmax(most, fabs((double)row[c]));
+    }
+    assert_true(values_get(&w, "largest") == most);
+    assert_true(values_get(&w, "values") == (double)(t->rows * t->cols));
+    model_file_close(&file);
 }
 
 /* All carriers of one model have one meaning and digests of their own. */
@@ -389,6 +498,8 @@ int main(void) {
         cmocka_unit_test(shapes_are_told),
         cmocka_unit_test(logits_on_ref),
         cmocka_unit_test(logits_on_cpu),
+        cmocka_unit_test(magnitudes_of_activations),
+        cmocka_unit_test(a_planted_outlier_is_found),
         cmocka_unit_test(broken_files_are_refused),
         cmocka_unit_test(bad_values_name_their_tensor),
         cmocka_unit_test(values_that_a_type_does_not_hold),

@@ -11,7 +11,7 @@ def main():
             continue
         head_a, values_a = a.rsplit("\t", 1)
         head_b, values_b = b.rsplit("\t", 1)
-        assert head_a == head_b and head_a.split("\t")[1] in ("logits", "k", "v"), head_a
+        assert head_a == head_b and head_a.split("\t")[1] in ("logits", "k", "v", "most", "softened"), head_a
         pairs = list(zip(values_a.split(), values_b.split(), strict=True))
         assert all(abs(float(x) - float(y)) < 1e-6 for x, y in pairs), head_a
 

@@ -2,8 +2,11 @@
 /* The seeds' records of quantization that workloads compute: codes, scales, levels, bits, expected
    errors, outliers. Those that test_seed_theory.c has (codes by the packers, bits of formats) are
    computed here a second way, in double. */
+#include "results/analysis.h"
+#include "results/stats.h"
 #include "tests/golden/seed_records.h"
 #include "workloads/common/codes.h"
+#include "workloads/common/dimensions.h"
 #include "workloads/common/rounding.h"
 #include "workloads/workload.h"
 
@@ -186,7 +189,11 @@ static bool outliers(const struct record *r) {
         assert_true(m.levels_used == 2 && m.zeros == m.n - 692); /* all others are nothing */
         return true;
     }
-    if (r->n == 5) return false; /* arithmetic on two printed figures */
+    if (r->n == 5) { /* one weight of the printed mean magnitude stands for all */
+        expect(r, codes(TEXT("values=%.17g;deviation=%.17g", input(r, "mean_abs"), input(r, "std")),
+                        "mean_sigma"));
+        return true;
+    }
     settings = TEXT("%s;bits=%d", settings, r->n == 6 || r->n == 7 || r->n == 10 ? 8 : 4);
     expect(r, codes(settings, r->n == 2    ? "largest_sigma"
                               : r->n >= 10 ? "levels"
@@ -220,7 +227,23 @@ static bool stream(const struct record *r) {
                                        "to_64", "to_128", "to_256", "to_512", "to_1024", "to_4096"};
     static const char *const metrics[] = {"dimensions", "below_8", "empty_octaves"};
     double counts[12];
-    if (r->n > 4) return false; /* length of a printed bar; arithmetic on two printed bounds */
+    if (r->n == 5) { /* as the analysis `histogram` draws them */
+        const cJSON *list = cJSON_GetObjectItem(r->inputs, "counts");
+        for (int i = 0; i < 12; i++)
+            counts[i] = analysis_bar(cJSON_GetArrayItem(list, i)->valuedouble, 40);
+        expect_list(r, counts, 12);
+        return true;
+    }
+    if (r->n == 6) { /* three dimensions, of which the middle one is the bound that was printed */
+        double most[] = {1, input(r, "median_below"), input(r, "max")};
+        double sorted[] = {most[2], most[1], most[0]};
+        const struct dimensions of = {
+            .dims = 3, .most = most, .sorted = sorted, .largest = sorted[0], .median = sorted[1]};
+        struct values values = {0};
+        dimensions_report(&of, 1, &values);
+        expect(r, values_get(&values, "largest_over_median"));
+        return true;
+    }
     if (r->n > 1) {
         expect(r, computed("activations", "draw=3", metrics[r->n - 2]));
         return true;
@@ -255,14 +278,24 @@ static bool levels(const struct record *r) {
     return true;
 }
 
+/* ---- E39: intervals of shares; the rest is arithmetic on printed perplexities */
+
+static bool quality(const struct record *r) {
+    double bounds[2];
+    if (!has(r, "k")) return false;
+    stats_wilson(whole(r, "k"), whole(r, "n"), &bounds[0], &bounds[1]);
+    for (int i = 0; i < 2; i++) bounds[i] = rounded(bounds[i]);
+    expect_list(r, bounds, 2);
+    return true;
+}
+
 static const struct product products[] = {
-    {31, weight_bytes}, {32, lists},  {33, errors}, {34, outliers},
-    {35, bits_of},      {36, nf4},    {37, stream}, {38, levels},
-    {40, affine},       {41, affine}, {0}};
+    {31, weight_bytes}, {32, lists},  {33, errors},  {34, outliers}, {35, bits_of}, {36, nf4},
+    {37, stream},       {38, levels}, {39, quality}, {40, affine},   {41, affine},  {0}};
 
 static void every_record(void **state) {
     (void)state;
-    assert_int_equal(each_record(products), 85);
+    assert_int_equal(each_record(products), 90);
 }
 
 int main(void) {

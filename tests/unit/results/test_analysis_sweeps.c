@@ -221,6 +221,57 @@ static void levels(void **state) {
     tables_close(&ts);
 }
 
+/* ---- histograms */
+
+static const char *said(const struct tables *ts, const char *analysis, const char *name) {
+    const int64_t row = synthetic_fit(ts, analysis, name);
+    if (row < 0) fail_msg("there is no '%s %s'", analysis, name);
+    return table_text(tables_peek(ts, "fits"), row, "text");
+}
+
+static void bars(void **state) {
+    static const struct {
+        const char *label;
+        int64_t counts[3];
+    } rows[] = {{"layer=1", {254, 3, 0}}, {"layer=2", {0, 40, 41}}};
+    (void)state;
+    struct tables *ts = tables_create();
+    for (int i = 0; i < 2; i++) {
+        const int64_t p = synthetic_point(ts, "", rows[i].label, 0, 0);
+        synthetic_key(ts, p, "workload.layer", i + 1);
+        synthetic_rounds(ts, p, 1, 10, 0, 1);
+        for (int k = 0; k < 3; k++) {
+            static const char *const bins[] = {"to_1", "to_2", "to_4"};
+            struct table *points = tables_get(ts, "points");
+            table_column(points, bins[k], COL_F64, "", "");
+            table_set_f64(points, p, bins[k], (double)rows[i].counts[k]);
+        }
+    }
+    synthetic_fact(ts, "analysis.0.kind", "histogram");
+    synthetic_fact(ts, "analysis.0.metrics", "to_1, to_2,to_4, to_8");
+    synthetic_fact(ts, "analysis.1.kind", "histogram");
+    synthetic_fact(ts, "analysis.1.metrics", "to_8");
+    synthetic_fact(ts, "analysis.2.kind", "histogram");
+    synthetic_fact(ts, "analysis.2.metrics", "to_2");
+    synthetic_fact(ts, "analysis.2.where", "workload.layer=2");
+    synthetic_fact(ts, "analysis.2.longest", "7");
+    analyse(ts);
+    near(synthetic_value(ts, "histogram", "to_1, layer=1"), 254, 0);
+    says(ts, "histogram", "to_1, layer=1", "########################################");
+    assert_int_equal(strlen(said(ts, "histogram", "to_1, layer=1")), 40);
+    assert_string_equal(said(ts, "histogram", "to_2, layer=1"), "###");
+    assert_string_equal(said(ts, "histogram", "to_4, layer=1"), "");
+    assert_int_equal(strlen(said(ts, "histogram", "to_4, layer=2")), 40);
+    says(ts, "histogram", "histogram", "no row has any of to_8");
+    /* The last analysis looks at one row, with shorter bars. */
+    const struct table *fits = tables_peek(ts, "fits");
+    const int64_t last = table_rows(fits) - 1;
+    assert_string_equal(table_text(fits, last, "name"), "to_2, layer=2");
+    assert_string_equal(table_text(fits, last, "text"), "#######");
+    assert_int_equal(last, 7);
+    tables_close(&ts);
+}
+
 /* ---- labels */
 
 static void labels_without_a_condition(void **state) {
@@ -240,8 +291,10 @@ static void labels_without_a_condition(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(parts_sum_to_the_whole),
-                                       cmocka_unit_test(speedups), cmocka_unit_test(cliffs),
+                                       cmocka_unit_test(speedups),
+                                       cmocka_unit_test(cliffs),
                                        cmocka_unit_test(levels),
+                                       cmocka_unit_test(bars),
                                        cmocka_unit_test(labels_without_a_condition)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
