@@ -128,7 +128,7 @@ struct token_text *token_text_of(const int32_t *ids, const uint8_t *ends, int32_
         t->begin = NULL;
         t->n_begin = n;
     }
-    t->key = hash_bytes(ids, sizeof *ids * (size_t)n, (uint64_t)(bos + 1));
+    t->key = hash_bytes(ids, sizeof *ids * (size_t)n, (uint64_t)bos + 1);
     return t;
 }
 
