@@ -6,7 +6,7 @@ cmd is a shell script; it runs in an empty folder that holds the case's other fi
 exit holds the expected code (absent: 0); an absent stdout or stderr expects nothing. In an expected line, {{...}} is a
 regular expression. Whatever a command writes, no case may end in a signal or leave a half-written file behind.
 """
-# ctest: timeout 300
+# ctest: timeout 900
 import difflib
 import os
 import re
@@ -18,7 +18,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = os.path.join(HERE, "cases")
 OWN = {"cmd", "stdout", "stderr", "exit"}
-LIMIT_S = 120
+LIMIT_S = 240
 # Tests run side by side: that another one measures is true, and no part of a case.
 ANOTHER = re.compile(r"bench: another bench \(process \d+\) is measuring")
 
