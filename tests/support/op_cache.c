@@ -135,11 +135,17 @@ static void make_case(struct op_rig *rig, struct cache_case *c, enum layout layo
     c->slack = OP_PICK(rig, ((const int32_t[]){0, 0, 1, 3}));
     c->rope.style = op_int(rig, 0, 1) ? ROPE_PAIRS : ROPE_HALVES;
     c->rope.base = OP_PICK(rig, ((const float[]){10000, 1e6f, 500000}));
-    if (op_int(rig, 0, 2) > 0) return;
-    float *factor = arena_alloc(rig->arena, (size_t)c->kv.d_h / 2 * sizeof *factor);
-    for (int32_t i = 0; i < c->kv.d_h / 2; i++) factor[i] = 0.5f + fabsf(op_real(rig)) * 4;
-    c->rope.factor = factor;
-    c->rope.magnify = op_int(rig, 0, 1) ? 1.25f : 0;
+    /* Drawn apart: which cases follow does not depend on it, and these launch every kernel of cuda.
+     */
+    const uint64_t draw = rig->draw;
+    rig->draw += UINT64_C(1) << 40;
+    if (op_int(rig, 0, 2) == 0) {
+        float *factor = arena_alloc(rig->arena, (size_t)c->kv.d_h / 2 * sizeof *factor);
+        for (int32_t i = 0; i < c->kv.d_h / 2; i++) factor[i] = 0.5f + fabsf(op_real(rig)) * 4;
+        c->rope.factor = factor;
+        c->rope.magnify = op_int(rig, 0, 1) ? 1.25f : 0;
+    }
+    rig->draw = draw;
 }
 
 static void free_case(struct cache_case *c) {
