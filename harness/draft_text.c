@@ -22,14 +22,11 @@ bool draft_text_facts(struct draft *d, const struct plan_case *c, size_t point,
                       struct facts *facts) {
     const char *origin, *name = draft_named(d, c, point, "workload.text", &origin);
     const struct fact *given = facts_find(facts, "workload.text_digest");
-    struct text path = {0};
     struct err err = {0};
     char *text = NULL, digest[17];
     size_t len = 0;
     if (!name || !strcmp(name, JUDGED_RANDOM)) return true;
-    int code = judged_check(name, &err);
-    judged_path(name, &path);
-    if (!code) code = file_read(path.data, JUDGED_MOST_BYTES, &text, &len, &err);
+    int code = judged_load(name, &text, &len, &err);
     if (!code) {
         hash_text(digest, hash_bytes(text, len, 0));
         if (given && *given->value && strcmp(given->value, digest) != 0)
@@ -45,6 +42,5 @@ bool draft_text_facts(struct draft *d, const struct plan_case *c, size_t point,
             remember(d, name, text);
     }
     free(text);
-    text_free(&path);
     return !code;
 }

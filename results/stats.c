@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/interval.h"
 
 /* The second pass takes back what rounding lost in the first: right to the last bits for 60e9 +-
  * 3e9 too. */
@@ -267,8 +266,6 @@ double stats_batch_means(const double *x, size_t n) {
     double half = stats_t95((double)(m - 1)) * stats_stddev(batch, m) / sqrt((double)m);
     return half / fabs(mean);
 }
-
-void stats_wilson(int64_t k, int64_t n, double *lo, double *hi) { interval_wilson(k, n, lo, hi); }
 
 /* The spread of batches is taken about the mean of their own half: a drift must not excuse itself.
  */

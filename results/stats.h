@@ -26,8 +26,6 @@ void stats_t_interval(const double *x, size_t n, double *lo, double *hi);
    batch means (20 ... 40 batches, length doubling as n grows; Flegal & Jones 2010); NAN below 20
    samples. */
 double stats_batch_means(const double *x, size_t n);
-/* Wilson score interval of k successes in n. */
-void stats_wilson(int64_t k, int64_t n, double *lo, double *hi);
 /* Steady (measurement.md section 1 item 6): medians of the two halves of the window within max(2 %,
  * 3 batch SE). */
 bool stats_steady(const double *x, size_t n, double *difference);

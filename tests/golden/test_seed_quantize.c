@@ -2,6 +2,7 @@
 /* The seeds' records of quantization that workloads compute: codes, scales, levels, bits, expected
    errors, outliers. Those that test_seed_theory.c has (codes by the packers, bits of formats) are
    computed here a second way, in double. */
+#include "base/interval.h"
 #include "results/analysis.h"
 #include "results/stats.h"
 #include "tests/golden/seed_records.h"
@@ -283,7 +284,7 @@ static bool levels(const struct record *r) {
 static bool quality(const struct record *r) {
     double bounds[2];
     if (!has(r, "k")) return false;
-    stats_wilson(whole(r, "k"), whole(r, "n"), &bounds[0], &bounds[1]);
+    interval_wilson(whole(r, "k"), whole(r, "n"), &bounds[0], &bounds[1]);
     for (int i = 0; i < 2; i++) bounds[i] = rounded(bounds[i]);
     expect_list(r, bounds, 2);
     return true;

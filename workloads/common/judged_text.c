@@ -57,24 +57,29 @@ static void list_ours(struct text *list) {
     text_free(&folder);
 }
 
-int judged_check(const char *name, struct err *err) {
+int judged_load(const char *name, char **data, size_t *len, struct err *err) {
     struct text path = {0}, ours = {0};
-    char *data = NULL;
-    size_t len = 0;
     int code = 0;
-    if (!strcmp(name, JUDGED_RANDOM)) return 0;
+    *data = NULL;
     judged_path(name, &path);
     if (!file_exists(path.data)) {
         list_ours(&ours);
         code = err_set(err, ERR_INPUT, "there is no text '%.200s' (ours are %s; or a path)", name,
                        ours.data ? ours.data : "not here");
     } else {
-        code = file_read(path.data, JUDGED_MOST_BYTES, &data, &len, err);
-        if (!code && !len) code = err_set(err, ERR_INPUT, "the text '%.200s' is empty", name);
+        code = file_read(path.data, JUDGED_MOST_BYTES, data, len, err);
+        if (!code && !*len) code = err_set(err, ERR_INPUT, "the text '%.200s' is empty", name);
     }
-    free(data);
     text_free(&path);
     text_free(&ours);
+    return code;
+}
+
+int judged_check(const char *name, struct err *err) {
+    char *data = NULL;
+    size_t len = 0;
+    const int code = strcmp(name, JUDGED_RANDOM) ? judged_load(name, &data, &len, err) : 0;
+    free(data);
     return code;
 }
 
@@ -105,19 +110,10 @@ static int read_ids(struct judged_text *t, const char *data, const char *name, i
     return 0;
 }
 
-int judged_bos(const struct tokenizer *tokenizer, int32_t *bos, struct err *err) {
-    int32_t *ids = NULL;
-    size_t n = 0;
-    const int code = tokenizer_encode(tokenizer, "", 0, TOKENIZE_BOS, &ids, &n, err);
-    *bos = !code && n && ids[0] == tokenizer_bos(tokenizer) ? ids[0] : -1;
-    free(ids);
-    return code;
-}
-
 static int encode(struct judged_text *t, const struct tokenizer *tokenizer, const char *data,
                   size_t len, int64_t vocab, struct err *err) {
     size_t n = 0;
-    int code = judged_bos(tokenizer, &t->bos, err);
+    int code = tokenizer_begins(tokenizer, &t->bos, err);
     if (!code) code = tokenizer_encode(tokenizer, data, len, 0, &t->tokens, &n, err);
     t->n = (int64_t)n;
     for (int64_t i = 0; !code && i < t->n; i++)

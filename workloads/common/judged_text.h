@@ -19,16 +19,15 @@ enum { JUDGED_MOST_BYTES = 1 << 26 };
 void judged_path(const char *name, struct text *path);
 /* A path that ends in ".ids" holds numbers of tokens, with white space between. */
 bool judged_is_ids(const char *name);
-/* Whether there is such a text; else ERR_INPUT with the words of ours. */
+/* All of such a text, malloc'ed. ERR_INPUT: it is empty, or there is none, with the words of ours. */
+int judged_load(const char *name, char **data, size_t *len, struct err *);
+/* Whether judged_load would do; random ids are there always. */
 int judged_check(const char *name, struct err *);
-
-/* What the tokenizer's texts begin with (*bos: -1: with nothing). */
-int judged_bos(const struct tokenizer *, int32_t *bos, struct err *);
 
 struct judged_text {
     int32_t *tokens; /* (n) */
     int64_t n;
-    int32_t bos;   /* judged_bos; -1 where there is no tokenizer */
+    int32_t bos;   /* tokenizer_begins; -1 where there is no tokenizer */
     uint64_t hash; /* of all tokens used */
 };
 /* The first n tokens; ERR_INPUT where the text has fewer, or its bytes another digest (""; any).

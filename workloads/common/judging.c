@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "workloads/common/plain.h"
-#include "workloads/model/file.h"
 #include "workloads/model/tokenizer.h"
 
 /* ---- bounds */
@@ -77,12 +76,8 @@ void judging_work(const struct judging_spec *p, const struct model_config *confi
 
 static int open_tokenizer(struct judging *j, struct err *err) {
     const bool words = strcmp(j->text_name, JUDGED_RANDOM) != 0 && !judged_is_ids(j->text_name);
-    struct model_file *file = NULL;
     if (!words && !j->spec.asks) return 0;
-    int code = model_file_open(&file, j->config.params.file, err);
-    if (!code) code = tokenizer_open(&j->tokenizer, file, err);
-    model_file_close(&file);
-    return code;
+    return tokenizer_open_path(&j->tokenizer, j->config.params.file, err);
 }
 
 /* The one token that a special name is, or -1. */
@@ -129,7 +124,7 @@ static int open_questions(struct judging *j, struct err *err) {
     text_free(&path);
     if (!code) code = special(j->tokenizer, "<|im_start|>", &begins, err);
     if (!code) code = special(j->tokenizer, "<|im_end|>", &j->ends[1], err);
-    if (!code) code = judged_bos(j->tokenizer, &bos, err);
+    if (!code) code = tokenizer_begins(j->tokenizer, &bos, err);
     if (code) return code;
     const bool known = begins >= 0 && j->ends[1] >= 0;
     if (j->chat == CHAT_CHATML && !known)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/interval.h"
 #include "workloads/common/speculating.h"
 #include "workloads/model/theory.h"
 
@@ -120,14 +121,6 @@ static double formula_tokens(const struct speculating *s, double alpha, double p
     return sum / passes;
 }
 
-/* Wilson's score interval at 95 %. */
-static void interval(double k, double n, double *low, double *high) {
-    const double z = 1.959963984540054, p = k / n, square = z * z / n;
-    const double half = z * sqrt(p * (1 - p) / n + square / (4 * n));
-    *low = k > 0 ? (p + square / 2 - half) / (1 + square) : 0; /* not 1e-17 beyond */
-    *high = k < n ? (p + square / 2 + half) / (1 + square) : 1;
-}
-
 static double over(double a, double b) { return b > 0 ? a / b : (double)NAN; }
 
 static void report_costs(const struct speculating *s, const struct tally *t, double alpha,
@@ -157,9 +150,9 @@ void speculating_report(const struct speculating *s, struct values *v) {
     const struct tally t = tally_of(s);
     const double alpha = over(t.accepted, t.tested);
     const size_t words = (size_t)s->spec.batch * (size_t)s->spec.tokens;
-    double low = NAN, high = NAN;
+    double low, high;
     char name[24];
-    if (t.tested > 0) interval(t.accepted, t.tested, &low, &high);
+    interval_wilson((int64_t)t.accepted, (int64_t)t.tested, &low, &high);
     values_set(v, "acceptance", alpha);
     values_set(v, "acceptance_low", low);
     values_set(v, "acceptance_high", high);

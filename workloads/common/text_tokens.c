@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "base/problems.h"
 #include "workloads/common/judged_text.h"
-#include "workloads/model/file.h"
 #include "workloads/model/model.h"
 #include "workloads/model/tokenizer.h"
 
@@ -26,15 +25,11 @@ void text_tokens_check(const struct text_choice *choice, const struct model_conf
 
 int text_tokens(const struct text_choice *choice, const struct model_config *config, uint64_t seed,
                 int32_t n, int32_t *ids, struct err *err) {
-    struct model_file *file = NULL;
     struct tokenizer *tokenizer = NULL;
     struct judged_text text = {0};
     int code = 0;
-    if (needs_tokenizer(choice->text)) {
-        code = model_file_open(&file, config->params.file, err);
-        if (!code) code = tokenizer_open(&tokenizer, file, err);
-        model_file_close(&file);
-    }
+    if (needs_tokenizer(choice->text))
+        code = tokenizer_open_path(&tokenizer, config->params.file, err);
     if (!code)
         code = judged_read(&text, choice->text, choice->digest, tokenizer, config, seed, n, err);
     if (!code) memcpy(ids, text.tokens, sizeof *ids * (size_t)n);

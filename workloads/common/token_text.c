@@ -13,7 +13,6 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "workloads/common/plain.h"
-#include "workloads/model/file.h"
 #include "workloads/model/tokenizer.h"
 
 enum { FEW_LINES = 8, PIECE_MOST = 256 };
@@ -32,16 +31,6 @@ static bool ends_line(const struct tokenizer *tokenizer, int32_t id) {
     return n && n <= sizeof piece && piece[n - 1] == '\n';
 }
 
-/* What the tokenizer puts before a text: the first of what an empty one becomes. */
-static int first_of_all(const struct tokenizer *tokenizer, int32_t *bos, struct err *err) {
-    int32_t *ids = NULL;
-    size_t n = 0;
-    const int code = tokenizer_encode(tokenizer, "", 0, TOKENIZE_BOS, &ids, &n, err);
-    *bos = !code && n && ids[0] == tokenizer_bos(tokenizer) ? ids[0] : -1;
-    free(ids);
-    return code;
-}
-
 static int check_ids(const int32_t *ids, size_t n, int64_t vocab, struct err *err) {
     if (!n) return err_set(err, ERR_INPUT, "workload.text has no tokens");
     for (size_t i = 0; i < n; i++)
@@ -56,20 +45,17 @@ static int check_ids(const int32_t *ids, size_t n, int64_t vocab, struct err *er
 
 static int tokenize(const struct model_config *config, const char *text, size_t bytes,
                     int32_t **ids, uint8_t **ends, size_t *n, int32_t *bos, struct err *err) {
-    struct model_file *file = NULL;
     struct tokenizer *tokenizer = NULL;
-    int code = model_file_open(&file, config->params.file, err);
-    if (!code) code = tokenizer_open(&tokenizer, file, err);
+    int code = tokenizer_open_path(&tokenizer, config->params.file, err);
     if (!code) code = tokenizer_encode(tokenizer, text, bytes, 0, ids, n, err);
     if (!code) code = check_ids(*ids, *n, config->shape.vocab, err);
-    if (!code) code = first_of_all(tokenizer, bos, err);
+    if (!code) code = tokenizer_begins(tokenizer, bos, err);
     if (!code && *bos >= 0) code = check_ids(bos, 1, config->shape.vocab, err);
     if (!code) {
         *ends = must_alloc(*n);
         for (size_t i = 0; i < *n; i++) (*ends)[i] = ends_line(tokenizer, (*ids)[i]);
     }
     tokenizer_close(&tokenizer);
-    model_file_close(&file);
     return code;
 }
 

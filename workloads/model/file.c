@@ -75,6 +75,26 @@ int file_read_at(const struct file_part *part, int64_t at, void *to, int64_t n, 
     return 0;
 }
 
+int file_scan(struct file_scan *s, void *to, int64_t n, struct err *err) {
+    char *out = to;
+    while (n > 0) {
+        if (s->at < s->begin || s->at >= s->end) {
+            const int64_t left = s->part->size - s->at;
+            const int64_t got = left < (int64_t)sizeof s->window ? left : (int64_t)sizeof s->window;
+            const int code = file_read_at(s->part, s->at, s->window, got, err);
+            if (code) return code;
+            s->begin = s->at;
+            s->end = s->at + got;
+        }
+        const int64_t here = s->end - s->at < n ? s->end - s->at : n;
+        memcpy(out, s->window + (s->at - s->begin), (size_t)here);
+        s->at += here;
+        out += here;
+        n -= here;
+    }
+    return 0;
+}
+
 int model_file_unchanged(const struct model_file *file, struct err *err) {
     for (size_t i = 0; i < file->n_parts; i++) {
         const struct file_part *part = &file->parts[i];

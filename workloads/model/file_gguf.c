@@ -33,48 +33,29 @@ enum { MOST_KEY = 65535, MOST_DEPTH = 4, LEAST_VALUE = 13, LEAST_TENSOR = 32 };
 static const int64_t most_header =
     64 << 20; /* vocabularies of 2^18 words and their merges take 10 to 20 MB */
 
-struct scan { /* reads on and on, through a window */
-    const struct file_part *part;
+struct scan {
+    struct file_scan file;
     struct arena *arena;
-    int64_t at;         /* of the next byte, in the file */
-    int64_t begin, end; /* of the window, in the file */
     struct err *err;
-    char window[1 << 16];
 };
 
 static int cut(struct scan *s, const char *what) {
     return err_set(s->err, ERR_INPUT,
-                   "%s ends in the middle of %s (byte %" PRId64 " of %" PRId64 ")", s->part->name,
-                   what, s->at, s->part->size);
+                   "%s ends in the middle of %s (byte %" PRId64 " of %" PRId64 ")",
+                   s->file.part->name, what, s->file.at, s->file.part->size);
 }
 
 static int room(struct scan *s, uint64_t n, const char *what) {
-    if (n > (uint64_t)(s->part->size - s->at)) return cut(s, what);
-    if ((int64_t)n > most_header - s->at)
+    if (n > (uint64_t)(s->file.part->size - s->file.at)) return cut(s, what);
+    if ((int64_t)n > most_header - s->file.at)
         return err_set(s->err, ERR_INPUT, "%s: its header is longer than %" PRId64 " bytes",
-                       s->part->name, most_header);
+                       s->file.part->name, most_header);
     return 0;
 }
 
 static int take(struct scan *s, void *to, int64_t n, const char *what) {
-    char *out = to;
-    int code = room(s, (uint64_t)n, what);
-    while (!code && n > 0) {
-        if (s->at < s->begin || s->at >= s->end) {
-            const int64_t left = s->part->size - s->at;
-            const int64_t got = left < (int64_t)sizeof s->window ? left : (int64_t)sizeof s->window;
-            code = file_read_at(s->part, s->at, s->window, got, s->err);
-            if (code) return code;
-            s->begin = s->at;
-            s->end = s->at + got;
-        }
-        const int64_t here = s->end - s->at < n ? s->end - s->at : n;
-        memcpy(out, s->window + (s->at - s->begin), (size_t)here);
-        s->at += here;
-        out += here;
-        n -= here;
-    }
-    return code;
+    const int code = room(s, (uint64_t)n, what);
+    return code ? code : file_scan(&s->file, to, n, s->err);
 }
 
 /* An unsigned little-endian number of n bytes. */
@@ -88,7 +69,7 @@ static int number(struct scan *s, int n, uint64_t *v, const char *what) {
 
 static int skip(struct scan *s, uint64_t n, const char *what) {
     int code = room(s, n, what);
-    if (!code) s->at += (int64_t)n;
+    if (!code) s->file.at += (int64_t)n;
     return code;
 }
 
@@ -100,11 +81,11 @@ static int name(struct scan *s, uint64_t most, const char **text, const char *wh
     if (code) return code;
     if (n < 1 || n > most)
         return err_set(s->err, ERR_INPUT, "%s: %s has %" PRIu64 " bytes: 1 ... %" PRIu64,
-                       s->part->name, what, n, most);
+                       s->file.part->name, what, n, most);
     char *made = arena_alloc(s->arena, n + 1);
     code = take(s, made, (int64_t)n, what);
     if (!code && (strlen(made) != n || !utf8_valid(made, n)))
-        return err_set(s->err, ERR_INPUT, "%s: %s is no UTF-8 text", s->part->name, what);
+        return err_set(s->err, ERR_INPUT, "%s: %s is no UTF-8 text", s->file.part->name, what);
     *text = made;
     return code;
 }
@@ -115,18 +96,18 @@ static int skip_array(struct scan *s, int depth, uint64_t *type, uint64_t *count
     int64_t place;
     int code = number(s, 4, type, what);
     if (!code) code = number(s, 8, count, what);
-    *begin = s->at;
+    *begin = s->file.at;
     if (code) return code;
     if (*type >= N_GGUF)
-        return err_set(s->err, ERR_INPUT, "%s: an array of unknown type %" PRIu64, s->part->name,
-                       *type);
+        return err_set(s->err, ERR_INPUT, "%s: an array of unknown type %" PRIu64,
+                       s->file.part->name, *type);
     if (*type == GGUF_ARRAY && depth >= MOST_DEPTH)
-        return err_set(s->err, ERR_INPUT, "%s: arrays of arrays deeper than %d", s->part->name,
+        return err_set(s->err, ERR_INPUT, "%s: arrays of arrays deeper than %d", s->file.part->name,
                        MOST_DEPTH);
     const uint64_t least = *type == GGUF_TEXT    ? 8
                            : *type == GGUF_ARRAY ? 12
                                                  : (uint64_t)gguf_bytes[*type];
-    if (*count > (uint64_t)(s->part->size - s->at) / least) return cut(s, what);
+    if (*count > (uint64_t)(s->file.part->size - s->file.at) / least) return cut(s, what);
     if (*type != GGUF_TEXT && *type != GGUF_ARRAY) return skip(s, *count * least, what);
     for (uint64_t i = 0; i < *count && !code; i++) {
         if (*type == GGUF_ARRAY) {
@@ -148,7 +129,7 @@ static int text_value(struct scan *s, struct file_value *v) {
     if (code) return code;
     v->kind = FILE_TEXT;
     v->count = (int64_t)n;
-    v->begin = s->at;
+    v->begin = s->file.at;
     v->text = "";
     if (n > FILE_MOST_TEXT) return skip(s, n, what);
     char *text = arena_alloc(s->arena, n + 1);
@@ -205,7 +186,7 @@ static int read_value(struct model_file *file, struct scan *s) {
     if (code) return code;
     if (type >= N_GGUF)
         return err_set(s->err, ERR_INPUT, "%s: '%.80s' has the unknown type %" PRIu64,
-                       s->part->name, value.key, type);
+                       s->file.part->name, value.key, type);
     if (type == GGUF_TEXT) {
         code = text_value(s, &value);
     } else if (type == GGUF_ARRAY) {
@@ -239,7 +220,7 @@ static int read_entry(struct scan *s, struct entry *e) {
     if (code) return code;
     if (n_dims < 1 || n_dims > 4)
         return err_set(s->err, ERR_INPUT, "%s: tensor '%.80s' has %" PRIu64 " dimensions: 1 ... 4",
-                       s->part->name, e->tensor.name, n_dims);
+                       s->file.part->name, e->tensor.name, n_dims);
     e->tensor.n_dims = (int)n_dims;
     for (uint64_t i = 0; i < n_dims && !code; i++) code = number(s, 8, &e->dims[i], what);
     if (!code) code = number(s, 4, &type, what);
@@ -249,8 +230,8 @@ static int read_entry(struct scan *s, struct entry *e) {
     if (e->tensor.stored < 0)
         return err_set(s->err, ERR_INPUT,
                        "%s: tensor '%.80s' is stored as %s (type %" PRIu64 "); read are %s",
-                       s->part->name, e->tensor.name, called ? called : "something unknown", type,
-                       STORED_READ_GGUF);
+                       s->file.part->name, e->tensor.name, called ? called : "something unknown",
+                       type, STORED_READ_GGUF);
     return 0;
 }
 
@@ -263,7 +244,7 @@ static int alignment_of(const struct model_file *file, const struct scan *s, int
             (v->integer & (v->integer - 1)))
             return err_set(s->err, ERR_INPUT,
                            "%s: general.alignment must be a power of two up to 2^20",
-                           s->part->name);
+                           s->file.part->name);
         *alignment = v->integer;
     }
     return 0;
@@ -276,20 +257,22 @@ static int read_head(struct scan *s, uint64_t *n_tensors, uint64_t *n_values) {
     if (code) return code;
     if (version && !(version & 0xffff))
         return err_set(s->err, ERR_INPUT,
-                       "%s is a big-endian GGUF file; little-endian ones are read", s->part->name);
+                       "%s is a big-endian GGUF file; little-endian ones are read",
+                       s->file.part->name);
     if (version < 2 || version > 3)
         return err_set(s->err, ERR_INPUT, "%s is GGUF version %" PRIu64 "; read are 2 and 3",
-                       s->part->name, version);
+                       s->file.part->name, version);
     code = number(s, 8, n_tensors, "its header");
     if (!code) code = number(s, 8, n_values, "its header");
     if (code) return code;
-    const uint64_t left = (uint64_t)(s->part->size - s->at);
+    const uint64_t left = (uint64_t)(s->file.part->size - s->file.at);
     if (*n_tensors > FILE_MOST_TENSORS || *n_tensors > left / LEAST_TENSOR ||
         *n_values > FILE_MOST_VALUES || *n_values > left / LEAST_VALUE)
         return err_set(s->err, ERR_INPUT,
                        "%s says that it has %" PRIu64 " tensors and %" PRIu64
                        " metadata entries: more than its %" PRId64 " bytes hold or %d are read",
-                       s->part->name, *n_tensors, *n_values, s->part->size, FILE_MOST_TENSORS);
+                       s->file.part->name, *n_tensors, *n_values, s->file.part->size,
+                       FILE_MOST_TENSORS);
     return 0;
 }
 
@@ -298,7 +281,7 @@ int file_open_gguf(struct model_file *file, struct err *err) {
     struct entry *entries = NULL;
     uint64_t n_tensors = 0, n_values = 0;
     int64_t alignment = 32;
-    s->part = &file->parts[0];
+    s->file.part = &file->parts[0];
     s->arena = file->arena;
     s->err = err;
     int code = read_head(s, &n_tensors, &n_values);
@@ -306,12 +289,12 @@ int file_open_gguf(struct model_file *file, struct err *err) {
     if (!code) code = alignment_of(file, s, &alignment);
     if (!code) entries = must_alloc((n_tensors + 1) * sizeof *entries);
     for (uint64_t i = 0; i < n_tensors && !code; i++) code = read_entry(s, &entries[i]);
-    const int64_t base = (s->at + alignment - 1) / alignment * alignment;
+    const int64_t base = (s->file.at + alignment - 1) / alignment * alignment;
     for (uint64_t i = 0; i < n_tensors && !code; i++) {
         if (entries[i].offset % (uint64_t)alignment != 0)
-            code = err_set(err, ERR_INPUT,
-                           "%s: tensor '%.80s' begins at %" PRIu64 ", no multiple of %" PRId64,
-                           s->part->name, entries[i].tensor.name, entries[i].offset, alignment);
+            code = err_set(
+                err, ERR_INPUT, "%s: tensor '%.80s' begins at %" PRIu64 ", no multiple of %" PRId64,
+                s->file.part->name, entries[i].tensor.name, entries[i].offset, alignment);
         else
             code = file_add_tensor(file, entries[i].tensor, entries[i].dims, base,
                                    entries[i].offset, err);

@@ -35,6 +35,15 @@ struct model_file {
 int file_add_part(struct model_file *, const char *path, int *part, struct err *);
 /* Exactly n bytes from a place that lies within the file's size. */
 int file_read_at(const struct file_part *, int64_t at, void *to, int64_t n, struct err *);
+
+struct file_scan { /* reads on and on, through a window; zeroed but for part and at */
+    const struct file_part *part;
+    int64_t at;         /* of the next byte, in the file */
+    int64_t begin, end; /* of the window, in the file */
+    char window[1 << 16];
+};
+/* The next n bytes, which lie within the file's size. */
+int file_scan(struct file_scan *, void *to, int64_t n, struct err *);
 /* One more, zeroed. More than FILE_MOST_...: NULL, with the sentence. */
 struct file_value *file_add_value(struct model_file *, struct err *);
 /* Completes and keeps a tensor of which name, stored, n_dims and part are set: dims[0] lies side by

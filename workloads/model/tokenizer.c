@@ -75,6 +75,15 @@ int tokenizer_open(struct tokenizer **out, const struct model_file *file, struct
     return code;
 }
 
+int tokenizer_open_path(struct tokenizer **out, const char *path, struct err *err) {
+    struct model_file *file = NULL;
+    *out = NULL;
+    int code = model_file_open(&file, path, err);
+    if (!code) code = tokenizer_open(out, file, err);
+    model_file_close(&file);
+    return code;
+}
+
 static void close_steps(struct steps *steps) {
     for (size_t i = 0; i < steps->n; i++) pattern_close(&steps->items[i].pattern);
 }
@@ -236,6 +245,15 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, 
         e.ids = NULL;
     }
     encoding_free(&e);
+    return code;
+}
+
+int tokenizer_begins(const struct tokenizer *t, int32_t *id, struct err *err) {
+    int32_t *ids = NULL;
+    size_t n = 0;
+    const int code = tokenizer_encode(t, "", 0, TOKENIZE_BOS, &ids, &n, err);
+    *id = !code && n && ids[0] == t->bos ? ids[0] : -1;
+    free(ids);
     return code;
 }
 

@@ -19,6 +19,8 @@ struct tokenizer; /* opaque; immutable once open: of any thread */
    file. ERR_UNSUPPORTED: a family that is not known here, or none in the file (ids still run);
    ERR_INPUT: what is there contradicts itself. */
 int tokenizer_open(struct tokenizer **, const struct model_file *, struct err *);
+/* The same of a model's file by its path or name. */
+int tokenizer_open_path(struct tokenizer **, const char *path, struct err *);
 void tokenizer_close(struct tokenizer **);              /* NULL inside is safe */
 const char *tokenizer_family(const struct tokenizer *); /* "bpe smollm", "sentencepiece bpe", ... */
 int64_t tokenizer_vocab(const struct tokenizer *);      /* ids are below it */
@@ -36,6 +38,8 @@ enum {
    takes too many steps on this text. */
 int tokenizer_encode(const struct tokenizer *, const char *text, size_t bytes, unsigned flags,
                      int32_t **ids, size_t *n, struct err *);
+/* The one token that the file says is put before every text (*id: -1: none is). */
+int tokenizer_begins(const struct tokenizer *, int32_t *id, struct err *);
 /* The bytes of one token; returns their number, writes at most cap. Ids outside: 0. */
 size_t tokenizer_piece(const struct tokenizer *, int32_t id, char *out, size_t cap);
 /* Appends the text of several tokens: their pieces, without the space that encoding puts in front

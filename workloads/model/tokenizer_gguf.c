@@ -18,32 +18,14 @@ enum { TYPE_NORMAL = 1, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_USER, TYPE_UNUSED, TYPE
  */
 
 struct scan { /* reads an array's elements one after the other */
-    const struct file_part *part;
-    int64_t at;         /* of the next byte, in the file */
-    int64_t begin, end; /* of the window, in the file */
+    struct file_scan file;
     struct err *err;
-    char window[1 << 14];
 };
 
 static int take(struct scan *s, void *to, int64_t n) {
-    char *out = to;
-    while (n > 0) {
-        if (s->at < s->begin || s->at >= s->end) {
-            const int64_t left = s->part->size - s->at;
-            const int64_t got = left < (int64_t)sizeof s->window ? left : (int64_t)sizeof s->window;
-            if (got <= 0) return err_set(s->err, ERR_INPUT, "its metadata end too early");
-            int code = file_read_at(s->part, s->at, s->window, got, s->err);
-            if (code) return code;
-            s->begin = s->at;
-            s->end = s->at + got;
-        }
-        const int64_t here = s->end - s->at < n ? s->end - s->at : n;
-        memcpy(out, s->window + (s->at - s->begin), (size_t)here);
-        s->at += here;
-        out += here;
-        n -= here;
-    }
-    return 0;
+    if (n > s->file.part->size - s->file.at)
+        return err_set(s->err, ERR_INPUT, "its metadata end too early");
+    return file_scan(&s->file, to, n, s->err);
 }
 
 static int take_u32(struct scan *s, uint32_t *v) {
@@ -78,9 +60,9 @@ static int array(const struct model_file *file, const char *key, uint32_t type, 
 
 static void scan_begin(struct scan *s, const struct model_file *file, const struct file_value *v,
                        struct err *err) {
-    s->part = &file->parts[0];
-    s->at = v->begin;
-    s->begin = s->end = 0;
+    s->file.part = &file->parts[0];
+    s->file.at = v->begin;
+    s->file.begin = s->file.end = 0;
     s->err = err;
 }
 

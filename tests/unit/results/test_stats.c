@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/interval.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "results/stats.h"
@@ -50,7 +51,7 @@ static double golden_value(char *const field[4]) {
     assert_true(parse_f64(field[1], &a) && parse_f64(field[2], &b));
     if (!strcmp(field[0], "t")) return stats_t_quantile(a, b);
     if (!strncmp(field[0], "wilson", 6)) {
-        stats_wilson((int64_t)a, (int64_t)b, &lo, &hi);
+        interval_wilson((int64_t)a, (int64_t)b, &lo, &hi);
         return !strcmp(field[0], "wilson_lo") ? lo : hi;
     }
     assert_true(parse_f64(field[3], &c));
@@ -115,7 +116,7 @@ static void no_number(void **state) {
     assert_true(isnan(stats_t_quantile(0.9, 0.5)) && isnan(stats_t_quantile(NAN, 3)));
     stats_t_interval(one, 1, &lo, &hi);
     assert_true(isnan(lo) && isnan(hi));
-    stats_wilson(0, 0, &lo, &hi);
+    interval_wilson(0, 0, &lo, &hi);
     assert_true(isnan(lo) && isnan(hi));
     assert_false(stats_steady(same, 3, &difference));
     assert_true(isnan(difference));
