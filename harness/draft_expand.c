@@ -295,7 +295,9 @@ static bool has_already(const struct plan_case *c, const struct protocol *p,
                         const struct point *point) {
     if (!point->cell || !sweeps_as_stored(c)) return false;
     for (size_t i = c->first_point; i < p->n_points; i++)
-        if (p->points[i].cell && !strcmp(p->points[i].cell, point->cell)) return true;
+        if (p->points[i].cell_hash == point->cell_hash && p->points[i].cell &&
+            !strcmp(p->points[i].cell, point->cell))
+            return true;
     return false;
 }
 

@@ -145,3 +145,21 @@ void rounding_of(const struct weight_spec *spec, const struct row_source *source
     free(p.scales);
     free(p.codes);
 }
+
+double rounding_relative(const struct weight_spec *spec, const struct row_source *source) {
+    const float absmax = spec->scale == SCALE_TENSOR ? quant_absmax(spec, source) : 0;
+    float *w = must_alloc(2 * sizeof *w * (size_t)spec->cols), *rounded = w + spec->cols;
+    double error = 0, all = 0;
+    for (int64_t r = 0; r < spec->rows; r++) {
+        source->row(source->ctx, r, w);
+        memcpy(rounded, w, sizeof *w * (size_t)spec->cols);
+        quant_roundtrip(spec, rounded, absmax);
+        for (int64_t c = 0; c < spec->cols; c++) {
+            const double d = (double)rounded[c] - (double)w[c];
+            error += d * d;
+            all += (double)w[c] * (double)w[c];
+        }
+    }
+    free(w);
+    return all > 0 ? sqrt(error / all) : 0;
+}

@@ -23,6 +23,9 @@ struct rounding {
 /* Rows are asked for four times. */
 void rounding_of(const struct weight_spec *, const struct row_source *, struct rounding *);
 
+/* Its `relative` alone: rows are asked for once, of one scale a matrix twice. */
+double rounding_relative(const struct weight_spec *, const struct row_source *);
+
 /* Rows of a matrix in memory, (rows, cols). */
 struct matrix_rows {
     const float *w;

@@ -3,11 +3,9 @@
 #include "workloads/common/weight_error.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/arena.h"
 #include "base/err.h"
+#include "workloads/common/rounding.h"
 #include "workloads/model/file_rows.h"
 #include "workloads/model/ledger.h"
 #include "workloads/model/synth.h"
@@ -17,24 +15,6 @@ struct matrix {
     int kind;      /* enum synth_kind, or SYNTH_EMBEDDING */
     int64_t rows, cols;
 };
-
-static double relative(const struct weight_spec *spec, const struct row_source *source) {
-    const float absmax = spec->scale == SCALE_TENSOR ? quant_absmax(spec, source) : 0;
-    float *w = must_alloc(2 * sizeof *w * (size_t)spec->cols), *rounded = w + spec->cols;
-    double error = 0, all = 0;
-    for (int64_t r = 0; r < spec->rows; r++) {
-        source->row(source->ctx, r, w);
-        memcpy(rounded, w, sizeof *w * (size_t)spec->cols);
-        quant_roundtrip(spec, rounded, absmax);
-        for (int64_t c = 0; c < spec->cols; c++) {
-            const double d = (double)rounded[c] - (double)w[c];
-            error += d * d;
-            all += (double)w[c] * (double)w[c];
-        }
-    }
-    free(w);
-    return all > 0 ? sqrt(error / all) : 0;
-}
 
 static int error_of(const struct model_config *config, struct file_rows *rows,
                     const struct matrix *m, double *value, struct err *err) {
@@ -58,7 +38,7 @@ static int error_of(const struct model_config *config, struct file_rows *rows,
                      : synth_layer_matrix(seed, m->layer, (enum synth_kind)m->kind, m->cols);
         source = synth_source(&matrix);
     }
-    *value = relative(&spec, &source);
+    *value = rounding_relative(&spec, &source);
     return rows ? file_rows_fault(rows, err) : 0;
 }
 
