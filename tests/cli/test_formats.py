@@ -12,7 +12,6 @@ import json
 import os
 import pathlib
 import sqlite3
-import subprocess
 import sys
 import tempfile
 
@@ -22,10 +21,11 @@ try:
 except ImportError:
     print("SKIPPED: numpy or h5py is missing")
     sys.exit(77)
-BENCH = os.environ.get("BENCH", "")
-if not BENCH or not os.access(BENCH, os.X_OK):
-    print("SKIPPED: BENCH names no program")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import program  # noqa: E402
+from program import check  # noqa: E402
+
+BENCH = program.needed()
 
 PROTOCOL = """
 title = "formats"
@@ -71,11 +71,6 @@ FIELDS = ("build_commit build_number cpu_info gpu_info backends model_filename m
 EXCLUDED = {"wrong", "skipped", "oom", "timeout", "failed"}
 
 
-def check(condition, *words):
-    if not condition:
-        raise SystemExit("FAILED: " + " ".join(str(w) for w in words))
-
-
 def near(a, b, tolerance=1e-12):
     return a is not None and b is not None and abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-300)
 
@@ -93,9 +88,7 @@ def lines(text):
 
 
 def run(*words, code=0, env=None):
-    done = subprocess.run([BENCH, *map(str, words)], capture_output=True, text=True, timeout=120,
-                          env=dict(os.environ, **(env or {})))
-    check(done.returncode == code, words, "exit", done.returncode, done.stderr)
+    done = program.run(BENCH, *words, code=code, timeout=120, env=dict(os.environ, **(env or {})))
     return done.stdout, done.stderr
 
 

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manual page: groff has nothing to say against it, and what help names is in it, as help spells it."""
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
-BENCH, PAGE = os.environ.get("BENCH", ""), os.path.join(os.environ.get("SOURCE_DIR", "."), "docs", "bench.1")
-if not BENCH or not os.access(BENCH, os.X_OK):
-    print("SKIPPED: BENCH names no program")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import program  # noqa: E402
+
+BENCH, PAGE = program.needed(), os.path.join(os.environ.get("SOURCE_DIR", "."), "docs", "bench.1")
 
 
 def bench(*words):
-    return subprocess.run([BENCH, *words], capture_output=True, text=True, check=True).stdout
+    return program.run(BENCH, *words).stdout
 
 
 def rendered():

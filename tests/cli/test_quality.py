@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quality beside speed in one table and one picture: the rows of two cases are joined, intervals are what the workload reported."""
 # ctest: timeout 120
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -14,10 +12,11 @@ try:
 except ImportError:
     print("SKIPPED: h5py is missing")
     sys.exit(77)
-BENCH = os.environ.get("BENCH", "")
-if not BENCH or not os.access(BENCH, os.X_OK):
-    print("SKIPPED: BENCH names no program")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import program  # noqa: E402
+from program import check  # noqa: E402
+
+BENCH = program.needed()
 
 PROTOCOL = """
 title = "Quality"
@@ -66,14 +65,8 @@ expect = "<1"
 """
 
 
-def check(condition, *words):
-    if not condition:
-        sys.exit("FAILED: " + " ".join(map(str, words)))
-
-
 def bench(*words, code=0):
-    p = subprocess.run([BENCH, *words], capture_output=True, text=True)
-    check(p.returncode == code, words, "ended with", p.returncode, p.stdout, p.stderr)
+    p = program.run(BENCH, *words, code=code)
     return p.stdout + p.stderr
 
 

@@ -10,6 +10,8 @@ import statistics
 
 import numpy as np
 
+from model_golden import random_at, random_key
+
 rng = np.random.default_rng(20240517)
 MASK = 2**64 - 1
 
@@ -267,23 +269,16 @@ def attention():
         put("o", np.einsum("hrt,thd->rhd", weight, wide_v))
 
 
-def mix(z):
-    z = ((z ^ (z >> 30)) * 0xbf58476d1ce4e5b9) & MASK
-    z = ((z ^ (z >> 27)) * 0x94d049bb133111eb) & MASK
-    return z ^ (z >> 31)
-
-
 def select():
     logits = numbers(16, 50)
     logits[2, 7] = logits[2, 31] = logits[2].max() + 1  # a tie: the lower id
     for temperature in (0.0, 0.25, 0.7, 1.5):
         ids = []
         for row in range(16):
-            key = mix((99 + 0x9e3779b97f4a7c15 * (row + 1)) & MASK)
+            key = random_key(99, row)
             position, best, most = 1000 * row + 3, 0, -math.inf
             for i, z in enumerate(f32(logits[row])):
-                bits = mix((key + 0x9e3779b97f4a7c15 * ((position << 32) + i + 1)) & MASK)
-                u = (bits >> 11) / 2.0**53
+                u = (random_at(key, (position << 32) + i) >> 11) / 2.0**53
                 value = float(z)
                 if temperature:
                     value = value / float(np.float32(temperature)) - math.log(-math.log(u + 2.0**-54))

@@ -12,23 +12,9 @@ import math
 
 import numpy as np
 
-MASK = (1 << 64) - 1
-GOLDEN = 0x9E3779B97F4A7C15
+from model_golden import random_at, random_key
+
 STANDS_OUT, SIGMAS = 8.0, 4.0
-
-
-def mix(z):
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-    return z ^ (z >> 31)
-
-
-def random_key(seed, stream):
-    return mix((seed + GOLDEN * (stream + 1)) & MASK)
-
-
-def random_at(key, i):
-    return mix((key + GOLDEN * (i + 1)) & MASK)
 
 
 def fill(key, n):

@@ -9,26 +9,13 @@ import math
 
 import numpy as np
 
-M = (1 << 64) - 1
+from model_golden import random_at as at, random_key as key_of
+
 NF4 = np.array([-1.0, -0.69619292, -0.525073051, -0.394917488, -0.284441352, -0.18477343, -0.0910499915, 0.0,
                 0.0795803294, 0.160930172, 0.246112287, 0.337915182, 0.4407098, 0.562616944, 0.722956717, 1.0], np.float32)
 
 
 # ---- random numbers: SplitMix64 over a counter
-
-def mix(z):
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9 & M
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb & M
-    return z ^ (z >> 31)
-
-
-def key_of(seed, stream):
-    return mix(seed + 0x9e3779b97f4a7c15 * (stream + 1) & M)
-
-
-def at(key, i):
-    return mix(key + 0x9e3779b97f4a7c15 * (i + 1) & M)
-
 
 def unit(key, i):
     return (at(key, i) >> 11) * 2.0 ** -53

@@ -5,7 +5,6 @@ made the figures)."""
 # ctest: timeout 600
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -14,12 +13,13 @@ try:
 except ImportError:
     print("SKIPPED: h5py is missing")
     sys.exit(77)
-SOURCE, BENCH = pathlib.Path(os.environ["SOURCE_DIR"]), os.environ.get("BENCH", "")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import program  # noqa: E402
+
+SOURCE = pathlib.Path(os.environ["SOURCE_DIR"])
 cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
 MODEL = cache / "bench/models/smollm2-135m.gguf"
-if not BENCH or not os.access(BENCH, os.X_OK):
-    print("SKIPPED: BENCH names no program")
-    sys.exit(77)
+BENCH = program.needed()
 if not MODEL.exists():
     print("SKIPPED: the model is not here: ./bench model smollm2-135m brings it")
     sys.exit(77)
@@ -41,9 +41,7 @@ measure = {{ rounds = 1, budget = "500 s", timeout = "400 s" }}
 workload.text = [{", ".join(f'"{t[0]}"' for t in texts)}]
 workload.tokens = [{", ".join(str(t[1]) for t in texts)}]
 ''')
-    p = subprocess.run([BENCH, "run", protocol, "-o", result, "--no-plot"], capture_output=True, text=True)
-    if p.returncode:
-        sys.exit(f"FAILED: {p.returncode}\n{p.stdout}\n{p.stderr}")
+    program.run(BENCH, "run", protocol, "-o", result, "--no-plot")
     with h5py.File(result) as f:
         s = f["summary"]
         value = {(int(p), m.decode() if isinstance(m, bytes) else m): v for p, m, v in zip(s["point"][:], s["metric"][:], s["mean"][:])}

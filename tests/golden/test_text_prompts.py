@@ -7,10 +7,8 @@ greedy tokens of a forward pass in float64; what came out by another draft; a re
 """
 import collections
 import math
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -20,32 +18,24 @@ try:
 except ImportError:
     print("SKIPPED: numpy or h5py is missing")
     sys.exit(77)
-BENCH = os.environ.get("BENCH", "")
-if not BENCH or not os.access(BENCH, os.X_OK):
-    print("SKIPPED: BENCH names no program")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import model_file_golden as golden  # noqa: E402
+import program  # noqa: E402
+from model_golden import random_at, random_key  # noqa: E402
 from text_model import BOS, SHAPE, tokens_of, write_model  # noqa: E402
 
-M = (1 << 64) - 1
+BENCH = program.needed()
 TEXT = "".join("%s the %s of the %s, then the other %d\n" % (w, v, u, i) for i, (w, v, u) in enumerate(
     [("here", "red sheep", "tall tree"), ("there", "old shed", "thin thread"), ("and", "sheer cliff", "theatre"),
      ("where", "wheel", "other tent"), ("so", "helper", "time"), ("but", "tea", "hen"), ("if", "heron", "tide"), ("or", "hem", "tie"),
      ("yet", "shelter", "heath"), ("for", "tail", "head")]))
 
 
-def mix(z):
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9 & M
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb & M
-    return z ^ (z >> 31)
-
-
 def window(ids, seq, length, bos, seed=1):
     """Tokens of a sequence: from a line of its own on, and around."""
     begins = [0] + [i + 1 for i in range(len(ids) - 1) if ids[i] == 10]
     n = len(begins)
-    key = mix((seed + 0x9e3779b97f4a7c15) & M)
-    zero = (mix((key + 0x9e3779b97f4a7c15) & M) >> 32) * n >> 32
+    zero = (random_at(random_key(seed, 0), 0) >> 32) * n >> 32
     step = int(0.6180339887498949 * n)
     while step > 1 and math.gcd(step, n) > 1:
         step -= 1
@@ -114,9 +104,7 @@ def run(folder, name, settings, model="tiny.gguf", device="ref", more=(), expect
     path.write_text(PROTOCOL % (name, settings, model, device))
     result = folder / "out.h5"
     result.unlink(missing_ok=True)
-    done = subprocess.run([BENCH, "run", path.name, "-q", "--no-plot", "-o", result.name, *more], cwd=folder, capture_output=True,
-                          text=True, timeout=100)
-    assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
+    done = program.run(BENCH, "run", path.name, "-q", "--no-plot", "-o", result.name, *more, code=expect, cwd=folder, timeout=100)
     return h5py.File(result) if not expect else done.stderr
 
 
@@ -186,7 +174,7 @@ def replayed(folder):
     f.close()
     shutil.move(folder / "out.h5", folder / "kept.h5")
     shutil.move(folder / "mine.txt", folder / "gone.txt")
-    subprocess.run([BENCH, "replay", "kept.h5", "-q", "--no-plot", "-o", "again.h5"], cwd=folder, check=True, capture_output=True)
+    program.run(BENCH, "replay", "kept.h5", "-q", "--no-plot", "-o", "again.h5", cwd=folder)
     shutil.move(folder / "gone.txt", folder / "mine.txt")
     with h5py.File(folder / "again.h5") as g:
         assert before == (g["points/output_hash"][0], g["points/cell"][0])
@@ -196,7 +184,7 @@ def replayed(folder):
     (folder / "elsewhere").mkdir()
     path = folder / "t.toml"
     path.write_text(PROTOCOL % ("decode", 'text = "own"', str(folder / "tiny.gguf"), "ref"))
-    subprocess.run([BENCH, "run", "../t.toml", "--dry-run"], cwd=folder / "elsewhere", check=True, capture_output=True)
+    program.run(BENCH, "run", "../t.toml", "--dry-run", cwd=folder / "elsewhere")
 
 
 def refusals(folder):

@@ -4,6 +4,9 @@ that exist."""
 # ctest: timeout 120
 import os, pathlib, re, shutil, subprocess, sys, tempfile, time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from program import check  # noqa: E402
+
 source, bench = pathlib.Path(os.environ["SOURCE_DIR"]), os.environ.get("BENCH", "")
 PROTOCOL = """title = "t"
 question = "q"
@@ -13,11 +16,6 @@ measure = { rounds = 5, stop = "samples", samples = 20 }
 [[sweep]]
 workload.marks = [0, 1]
 """
-
-
-def check(condition, *words):
-    if not condition:
-        sys.exit("FAILED: " + " ".join(map(str, words)))
 
 
 workflow = (source / "examples/ci/github.yml").read_text()

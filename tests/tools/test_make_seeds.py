@@ -14,6 +14,10 @@ import tempfile
 import time
 from html.parser import HTMLParser
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from program import check  # noqa: E402
+from program import run as ended  # noqa: E402
+
 source, bench = pathlib.Path(os.environ["SOURCE_DIR"]), os.environ.get("BENCH", "")
 program = [sys.executable, str(source / "tools" / "make_seeds.py"), "--bench", bench]
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -57,11 +61,6 @@ metric = "time"
 at     = "workload.marks=1"
 over   = "workload.marks=0"
 """
-
-
-def check(condition, *words):
-    if not condition:
-        sys.exit("FAILED: " + " ".join(map(str, words)))
 
 
 class Page(HTMLParser):
@@ -110,9 +109,7 @@ def parse(out):
 
 
 def run(out, protocols, *words, expect=0, **more):
-    p = subprocess.run(program + ["--protocols", str(protocols), "--out", str(out), *words], capture_output=True, text=True, **more)
-    check(p.returncode == expect, "exit", p.returncode, "not", expect, p.stdout, p.stderr)
-    return p
+    return ended(*program, "--protocols", protocols, "--out", out, *words, code=expect, **more)
 
 
 def results(out):

@@ -3,13 +3,12 @@
 # ctest: timeout 120
 import os, pathlib, re, subprocess, sys, tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import program  # noqa: E402
+from program import check  # noqa: E402
+
 source, bench = pathlib.Path(os.environ["SOURCE_DIR"]), os.environ.get("BENCH", "")
 text = (source / "README.md").read_text()
-
-
-def check(condition, *words):
-    if not condition:
-        sys.exit("FAILED: " + " ".join(map(str, words)))
 
 
 for link in re.findall(r"\]\(([^)#]+)\)", text):
@@ -35,9 +34,7 @@ with tempfile.TemporaryDirectory() as folder:
     (pathlib.Path(folder) / "p.toml").write_text(
         'title = "t"\nquestion = "q"\nworkload = { name = "null" }\ndevice = { kind = "fake", time = "2 ms" }\n'
         '[[sweep]]\nworkload.marks = [0, 1]\n[measure]\nrounds = 3\nstop = "samples"\nsamples = 5\n')
-    p = subprocess.run([bench, "run", "p.toml", "-o", "result.h5", "--no-plot"], cwd=folder, capture_output=True, text=True)
-    check(p.returncode == 0, p.stderr)
-    p = subprocess.run([sys.executable, "-c", block], cwd=folder, capture_output=True, text=True)
-    check(p.returncode == 0, p.stderr)
+    program.run(bench, "run", "p.toml", "-o", "result.h5", "--no-plot", cwd=folder)
+    p = program.run(sys.executable, "-c", block, cwd=folder)
     check(re.search(r"marks=1\W+2\.0", p.stdout), "the block printed\n" + p.stdout)
 print("the README's block read a result")

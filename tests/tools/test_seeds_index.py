@@ -7,13 +7,9 @@ import subprocess
 import sys
 
 source, bench = pathlib.Path(os.environ["SOURCE_DIR"]), os.environ.get("BENCH", "")
-sys.path.insert(0, str(source / "tools"))
+sys.path[:0] = [str(source / "tools"), str(source / "tests" / "support")]
 import seeds_index  # noqa: E402
-
-
-def check(condition, *words):
-    if not condition:
-        sys.exit("FAILED: " + " ".join(map(str, words)))
+from program import check  # noqa: E402
 
 
 written = (source / "protocols" / "seeds" / "README.md").read_text(encoding="utf-8")
