@@ -19,6 +19,7 @@
 #include "base/facts.h"
 #include "base/option.h"
 #include "base/text.h"
+#include "probes/common/tree.h"
 #include "workloads/model/file.h"
 #include "workloads/model/file_shape.h"
 #include "workloads/model/transformer.h"
@@ -77,14 +78,10 @@ static double processor_s(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int64_t status_kib(const char *key) {
-    char line[200];
-    long long v = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, key, strlen(key))) sscanf(line + strlen(key), ": %lld", &v);
-    if (f) fclose(f);
-    return v;
+static int64_t resident_bytes(const char *key) {
+    int64_t bytes = 0;
+    tree_kib(&bytes, key, NULL, "proc/self/status");
+    return bytes;
 }
 
 static struct model_config config_of(const char *path, const char *type, struct arena *arena) {
@@ -133,7 +130,7 @@ int main(int argc, char **argv) {
     const int threads = atoi(facts_get(&facts, "device.threads", "1"));
     struct model_config config = config_of(argv[1], type, arena);
     config.activation = model_activation(&config.params, kind);
-    int64_t scales = 0, before = status_kib("VmRSS");
+    int64_t scales = 0, before = resident_bytes("VmRSS");
     const int64_t packed = model_weight_bytes(&config, &scales);
     for (int i = 0; i < rounds; i++) {
         struct model *model = NULL;
@@ -144,8 +141,7 @@ int main(int argc, char **argv) {
         busy[0][i] = processor_s() - spent;
         if (i == 0)
             printf("peak beyond packed bytes: %.1f MiB of %.1f\n",
-                   (double)(status_kib("VmHWM") - before) / 1024 -
-                       (double)(packed + scales) / 1048576,
+                   (double)(resident_bytes("VmHWM") - before - packed - scales) / 1048576,
                    (double)(packed + scales) / 1048576);
         model_close(&model);
         busy[1][i] = -processor_s();

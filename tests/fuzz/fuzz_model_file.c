@@ -3,42 +3,20 @@
  * shape and rows that can be read. */
 #include <math.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "tests/fuzz/folder.h"
 #include "workloads/model/file.h"
 #include "workloads/model/file_shape.h"
 #include "workloads/model/rope.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char folder[] = "/tmp/bench-fuzz-XXXXXX";
 enum { A_GGUF, A_CONFIG, SOME_TENSORS, N_NAMES };
-static char paths[N_NAMES][60];
-
-static void remove_folder(void) {
-    for (int i = 0; i < N_NAMES; i++) unlink(paths[i]);
-    rmdir(folder);
-}
-
-static void put(int name, const void *data, size_t size) {
-    FILE *file = fopen(paths[name], "wb");
-    if (!file || (size && fwrite(data, 1, size, file) != size) || fclose(file)) abort();
-}
-
-static void make_folder(void) {
-    static const char *const names[N_NAMES] = {"a.gguf", "config.json", "a.safetensors"};
-    if (paths[0][0]) return;
-    if (!mkdtemp(folder)) abort();
-    for (int i = 0; i < N_NAMES; i++)
-        snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
-    atexit(remove_folder);
-}
 
 /* Whatever was taken stretches angles by numbers. */
 static void turn(const struct model_shape *s) {
@@ -74,6 +52,7 @@ static void use(const char *path) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char *const names[N_NAMES] = {"a.gguf", "config.json", "a.safetensors"};
     static const char config[] =
         "{\"model_type\": \"llama\", \"num_hidden_layers\": 1, \"hidden_size\": 8, "
         "\"intermediate_size\": 8, \"num_attention_heads\": 2, \"num_key_value_heads\": 1, "
@@ -81,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char header[] =
         "\x46\0\0\0\0\0\0\0{\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"
         "1234";
-    make_folder();
+    folder_make(names, N_NAMES);
     put(A_GGUF, data, size);
     use(paths[A_GGUF]);
     put(A_CONFIG, config, sizeof config - 1);

@@ -2,44 +2,27 @@
 /* Any bytes as a file's tokenizer, and as a text: refused with a sentence, or ids that are tokens
  * and whose pieces can be read. */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/text.h"
+#include "tests/fuzz/folder.h"
 #include "workloads/model/file.h"
 #include "workloads/model/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char folder[] = "/tmp/bench-fuzz-XXXXXX";
 enum { A_GGUF, A_CONFIG, SOME_TENSORS, A_TOKENIZER, N_NAMES };
-static char paths[N_NAMES][60];
-
-static void remove_folder(void) {
-    for (int i = 0; i < N_NAMES; i++) unlink(paths[i]);
-    rmdir(folder);
-}
-
-static void put(int name, const void *data, size_t size) {
-    FILE *file = fopen(paths[name], "wb");
-    if (!file || (size && fwrite(data, 1, size, file) != size) || fclose(file)) abort();
-}
 
 static void make_folder(void) {
     static const char *const names[N_NAMES] = {"a.gguf", "config.json", "a.safetensors",
                                                "tokenizer.json"};
     static const char tensors[] =
         "\x36\0\0\0\0\0\0\0{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}1234";
-    if (paths[0][0]) return;
-    if (!mkdtemp(folder)) abort();
-    for (int i = 0; i < N_NAMES; i++)
-        snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
+    if (!folder_make(names, N_NAMES)) return;
     put(A_CONFIG, "{}", 2);
     put(SOME_TENSORS, tensors, sizeof tensors - 1);
-    atexit(remove_folder);
 }
 
 static void tokenize(const struct tokenizer *t, const char *text, size_t size) {

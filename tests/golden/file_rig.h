@@ -2,6 +2,7 @@
 /* A model's file on a device: what the tests share that hold its logits against other programs'. */
 #ifndef TESTS_GOLDEN_FILE_RIG_H
 #define TESTS_GOLDEN_FILE_RIG_H
+#include "tests/golden/made_files.h"
 #include "tests/unit/workloads/drive.h"
 
 #include "workloads/model/file.h"

@@ -7,31 +7,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "probes/common/tree.h"
 #include "workloads/model/stored.h"
 #include "workloads/model/taps.h"
 
 static char folder[] = "/tmp/bench-model-XXXXXX";
 
 static int make_files(void **state) {
-    const char *root = getenv("SOURCE_DIR"), *python = getenv("BENCH_PYTHON");
-    char command[1200];
     (void)state;
-    if (!python || !*python) {
-        print_message("SKIPPED: python3 with numpy is missing\n");
-        exit(77);
-    }
-    assert_non_null(mkdtemp(folder));
-    snprintf(command, sizeof command, "%s '%s/tests/golden/model_file_golden.py' %s", python,
-             root ? root : ".", folder);
-    assert_int_equal(system(command), 0);
-    return 0;
+    return made_files_write(folder, made_files_python(), "model_file_golden.py");
 }
 
 static int remove_files(void **state) {
-    char command[100];
     (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
+    return made_files_remove(folder);
 }
 
 static const char *in_folder(const char *name) {
@@ -417,16 +406,6 @@ static void shrinking_on_ref_and_cpu(void **state) {
     a_file_that_shrinks_while_it_is_loaded("cpu");
 }
 
-static int64_t status_kib(const char *key) {
-    char line[200];
-    long long v = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, key, strlen(key))) sscanf(line + strlen(key), ": %lld", &v);
-    if (f) fclose(f);
-    return v;
-}
-
 /* In a process of its own: what loading takes at its peak beyond the packed bytes, in KiB. */
 static int64_t peak_of(const char *name, const char *type) {
     int64_t over = INT64_MAX, answer[2];
@@ -440,12 +419,13 @@ static int64_t peak_of(const char *name, const char *type) {
         struct device *device = drive_open("cpu", arena);
         struct model *model = NULL;
         struct err err = {0};
-        int64_t scales = 0;
+        int64_t scales = 0, before, peak;
         drive_model(&config, "type", type, arena);
-        const int64_t before = status_kib("VmRSS");
+        if (!tree_kib(&before, "VmRSS", NULL, "proc/self/status")) _exit(1);
         if (model_create(&model, device, &config, &err)) _exit(1);
         answer[0] = (model_weight_bytes(&config, &scales) + scales) / 1024;
-        answer[1] = status_kib("VmHWM") - before - answer[0];
+        if (!tree_kib(&peak, "VmHWM", NULL, "proc/self/status")) _exit(1);
+        answer[1] = (peak - before) / 1024 - answer[0];
         _exit(write(ends[1], answer, sizeof answer) != (ssize_t)sizeof answer);
     }
     close(ends[1]);

@@ -10,11 +10,10 @@
 static char folder[] = "/tmp/bench-peers-XXXXXX";
 
 static int make_files(void **state) {
-    const char *root = getenv("SOURCE_DIR"), *python = getenv("BENCH_PEERS");
+    const char *python = getenv("BENCH_PEERS");
     char own[1000], command[3000];
     (void)state;
-    if (!root) root = ".";
-    snprintf(own, sizeof own, "%s/build/peers/bin/python", root);
+    snprintf(own, sizeof own, "%s/build/peers/bin/python", made_files_root());
     if (!python || !*python) python = own;
     snprintf(command, sizeof command, "'%s' -c 'import torch, transformers' 2>/dev/null", python);
     if (access(python, X_OK) || system(command)) {
@@ -22,17 +21,12 @@ static int make_files(void **state) {
                       python);
         exit(77);
     }
-    assert_non_null(mkdtemp(folder));
-    snprintf(command, sizeof command, "'%s' '%s/tests/golden/peers.py' %s", python, root, folder);
-    assert_int_equal(system(command), 0);
-    return 0;
+    return made_files_write(folder, python, "peers.py");
 }
 
 static int remove_files(void **state) {
-    char command[100];
     (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
+    return made_files_remove(folder);
 }
 
 struct expected {

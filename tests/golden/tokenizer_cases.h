@@ -2,16 +2,10 @@
 /* Models, texts and ids as tokenizer_golden.py writes them, and whether ours are the same. */
 #ifndef TESTS_GOLDEN_TOKENIZER_CASES_H
 #define TESTS_GOLDEN_TOKENIZER_CASES_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/golden/made_files.h"
+
 #include <string.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -32,18 +26,14 @@ static inline const char *cases_path(const char *name) {
 
 /* Has Python write the files; exit 77 where it cannot. */
 static inline int cases_make(const char *options) {
-    const char *root = getenv("SOURCE_DIR"), *python = getenv("BENCH_PYTHON");
+    const char *root = made_files_root(), *python = made_files_python();
     char command[2000];
-    if (!python || !*python) {
-        print_message("SKIPPED: python3 with numpy is missing\n");
-        exit(77);
-    }
     if (!mkdtemp(cases_folder)) return 1;
     snprintf(
         command, sizeof command,
         "PYTHONPATH='%s/build/tokenizers':\"$PYTHONPATH\" %s '%s/tests/golden/tokenizer_golden.py' "
         "%s %s \"$BENCH_TOKENIZER_MODEL\"",
-        root ? root : ".", python, root ? root : ".", options, cases_folder);
+        root, python, root, options, cases_folder);
     const int status = system(command);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
         rmdir(cases_folder);
@@ -53,10 +43,8 @@ static inline int cases_make(const char *options) {
 }
 
 static inline int cases_remove(void **state) {
-    char command[100];
     (void)state;
-    snprintf(command, sizeof command, "rm -r %s", cases_folder);
-    return system(command);
+    return made_files_remove(cases_folder);
 }
 
 static inline char *cases_content(const char *name, size_t *len) {
